@@ -859,14 +859,14 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
     const COUNT: i64 = 1;
     const COMMITS: i64 = 2;
     let mailbox = Mailbox::open();
-    let [server, sender] = mailbox.settings();
+    let [server, sender, quiet] = mailbox.settings();
     let mut document = document();
     let users = document["users"].as_array_mut().unwrap();
     users.extend((0..120).map(|number| {
         let claims = json!({"email": format!("user-{number}@example.com"), "email_verified": true});
         json!({"username": format!("user-{number}"), "password": "a password of theirs", "claims": claims})
     }));
-    let mut scene = Scene::serving(&document, &[server, sender]);
+    let mut scene = Scene::serving(&document, &[server, sender, quiet]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut watching = gatepost.database.client();
     let looked = "SELECT coalesce(sum(calls), 0)::int8 FROM public.pg_stat_statements WHERE query LIKE '%n.username_key%' AND query NOT LIKE '%pg_stat%'";

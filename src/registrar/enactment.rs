@@ -307,6 +307,7 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
         username,
         tenant,
         enabled,
+        valid_until,
         claims,
         ..
     } = entry.clone();
@@ -316,6 +317,8 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
         tenant,
         password_hash,
         enabled,
+        valid_until,
+        has_ended: false,
         claims,
         epoch: 0,
         factors: 0,

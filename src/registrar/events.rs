@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::token::claims::is_personal;
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
 use gatepost_registration::plan::FieldChange;
@@ -85,6 +86,7 @@ fn form(user: &UserRow) -> Value {
     json!({
         "tenant": user.tenant.as_ref().map(TenantName::as_str),
         "enabled": user.enabled,
+        "valid_until": user.valid_until.map(timestamp::format),
         "has_password": user.password_hash.is_some(),
         "claims": claims(&user.claims),
     })

@@ -13,7 +13,7 @@ use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::walker::{Walker, parse_own};
-use gatepost_protocol::registration::{catalogue, provider};
+use gatepost_protocol::registration::{catalogue, provider, timestamp};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::json::Members;
 
@@ -384,6 +384,9 @@ fn user(user: &UserEntry) -> Value {
         "enabled": user.enabled,
         "claims": user.claims,
     });
+    if let (Some(end), Some(members)) = (user.valid_until, told.as_object_mut()) {
+        members.insert(String::from("valid_until"), json!(timestamp::format(end)));
+    }
     if let (Some(identities), Some(members)) = (&user.identities, told.as_object_mut()) {
         members.insert(String::from("identities"), json!(identities));
     }

@@ -13,10 +13,11 @@ use gatepost_protocol::login::password::{
 use gatepost_protocol::login::second_factor::from_base32;
 use gatepost_protocol::registration::key_table::key_table;
 use gatepost_protocol::registration::names::{plain_name, require};
-use gatepost_protocol::registration::user::{check_claim, check_username};
+use gatepost_protocol::registration::user::{check_claim, check_username, valid_until};
 use gatepost_protocol::registration::walker::Walker;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::rule::RuleKept;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
@@ -32,6 +33,8 @@ pub struct UserEntry {
     pub credential: Option<Credential>,
     pub tenant: Option<TenantName>,
     pub enabled: bool,
+    /// `None`: without an end.
+    pub valid_until: Option<Instant>,
     pub claims: JsonObject,
     /// `totp`: the secret of an app that shows codes; counts only when the user is new.
     pub totp: Option<SecretBytes>,
@@ -110,6 +113,13 @@ key_table! {
     /// `enabled` | `false` refuses their sign-in, and ends their sessions, grants and tokens |
     /// `true`
     enabled: flag or true;
+    /// `valid_until` | [until when](../operate/people.md#people-who-leave) they are there: a moment
+    /// with its zone, `2027-01-31T18:00:00Z`, or a day, `2027-01-31`, to its end in UTC. Then ends
+    /// by itself what `"enabled": false` ends | without an end
+    valid_until => {
+        let text = walker.checked("valid_until", |text| valid_until(text).map(drop));
+        text.and_then(|text| valid_until(&text).ok())
+    };
     /// `claims` | their claims: an object, which replaces all claims. `gatepost user set` changes
     /// single ones. The standard ones have their types: `locale` is a language tag, `de-DE` or
     /// `de_DE` | none

@@ -24,6 +24,7 @@ use crate::dispatch;
 use crate::dispatch::route::{self, Route};
 use crate::endpoints::letters::keep_sending;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
+use crate::endpoints::notices;
 use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
@@ -38,7 +39,7 @@ use gatepost_store::clients::weak_settings;
 use gatepost_store::named_thread;
 use gatepost_store::{
     DatabaseSettings, Result, Store, audit_events, device_authorizations, folds, partitions,
-    sign_in_failures, tokens,
+    sign_in_failures, tokens, user_ends,
 };
 
 mod house;
@@ -535,8 +536,11 @@ fn keep_house(app: &App) -> ! {
     loop {
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
-                if !maintained.left_to_another && !app.clock.is_in_doubt() {
-                    remove_expired(app);
+                if !maintained.left_to_another {
+                    keep_ends(app);
+                    if !app.clock.is_in_doubt() {
+                        remove_expired(app);
+                    }
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {
                     log::info!("partition made or dropped: {name}");
@@ -570,6 +574,18 @@ fn keep_keys_and_counters(app: &App) {
     remove_all("sign-in failures", || {
         sign_in_failures::clean(&app.store, most)
     });
+}
+
+/// What the leader does for all by the database's clock alone.
+fn keep_ends(app: &App) {
+    match user_ends::expire(&app.store) {
+        Ok(0) => {}
+        Ok(people) => log::info!("the time of {people} people ran out: what they had is over"),
+        Err(error) => log::warn!("people whose time ran out could not be looked after: {error}"),
+    }
+    if let Err(error) = notices::tell_ends(app) {
+        log::warn!("people whose end is near could not be told: {error}");
+    }
 }
 
 /// What the leader does for all.

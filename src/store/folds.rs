@@ -98,6 +98,13 @@ const FORGET: &str = "
 WITH forgotten AS (DELETE FROM folds WHERE hour < :earliest::int4)
 DELETE FROM hourly_counts WHERE hour < :earliest::int4";
 
+const NEWEST: &str = "SELECT max(f.hour) AS hour FROM folds f";
+
+/// The newest hour that was folded.
+pub fn newest(store: &Store) -> Result<Option<i32>> {
+    column(&store.one(bind!(NEWEST))?, "hour")
+}
+
 /// Folds what is due, at most `MOST` hours, and forgets the counts of those that the log has no
 /// more: it keeps events for `kept`. Answers how many hours were folded.
 pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {

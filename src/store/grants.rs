@@ -279,7 +279,7 @@ SELECT {grant}, u.username FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN LATERAL (
     SELECT username FROM users
-    WHERE sub = g.sub AND enabled AND epoch = g.user_epoch LIMIT 1
+    WHERE sub = g.sub AND enabled AND {in time} AND epoch = g.user_epoch LIMIT 1
 ) u ON true
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid

@@ -36,6 +36,7 @@ pub mod catalogue;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
+pub mod disowned_sign_ins;
 pub mod flow_uses;
 pub mod folds;
 pub mod grants;
@@ -51,6 +52,7 @@ pub mod sign_up_links;
 pub mod signing_keys;
 pub mod tokens;
 pub mod upstream_sessions;
+pub mod user_ends;
 pub mod users;
 
 pub use connecting::START_UP;

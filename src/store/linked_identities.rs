@@ -46,7 +46,7 @@ pub struct LinkedUser {
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, l.claims AS upstream_claims, u.*, u.xmin::text AS version,
+SELECT l.provider, l.claims AS upstream_claims, u.*, {has ended}, u.xmin::text AS version,
        i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM linked_identities l
 JOIN users u ON u.sub = l.sub

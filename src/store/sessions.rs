@@ -33,7 +33,7 @@ pub struct FoundSession {
 
 impl FoundSession {
     pub fn stands(&self, now: Instant) -> bool {
-        let user = self.user.as_ref().filter(|user| user.enabled);
+        let user = self.user.as_ref().filter(|user| user.may_act());
         let epochs = user.map(|user| SessionEpochs {
             installation: self.installation_epoch,
             user: user.epoch,
@@ -79,7 +79,7 @@ WITH link AS MATERIALIZED (
            u.epoch, :source::inet, :user_agent::text, :created_at::timestamptz,
            :created_at::timestamptz
     FROM users u CROSS JOIN installation i
-    WHERE u.sub = :sub::text AND u.epoch = :user_epoch::int8
+    WHERE u.sub = :sub::text AND {may act} AND u.epoch = :user_epoch::int8
       AND i.epoch = :installation_epoch::int8
       AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
@@ -176,7 +176,7 @@ FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
 JOIN LATERAL (
     SELECT username FROM users
-    WHERE sub = s.sub AND enabled AND epoch = s.user_epoch LIMIT 1
+    WHERE sub = s.sub AND enabled AND {in time} AND epoch = s.user_epoch LIMIT 1
 ) u ON true
 WHERE (s.day, s.sid) > (:after_day::int4, :after_sid::text)
   AND (:sub::text IS NULL OR s.sub = :sub::text)
@@ -205,7 +205,7 @@ const LIST_OF_USER: &str = "
 SELECT {session}
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
-JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
+JOIN users u ON u.sub = s.sub AND {may act} AND u.epoch = s.user_epoch
 WHERE s.sub = :sub::text
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.auth_time DESC LIMIT :limit::int8";
@@ -218,7 +218,7 @@ pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Sess
 const FIND_OF_USER: &str = "
 SELECT {session}
 FROM sessions s
-JOIN users u ON u.sub = s.sub AND u.enabled
+JOIN users u ON u.sub = s.sub AND {may act}
 WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.

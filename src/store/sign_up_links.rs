@@ -23,6 +23,8 @@ pub struct SignUpLink {
     pub roles: Vec<String>,
     /// Of the addresses that it takes; `None`: of any.
     pub domain: Option<String>,
+    /// How long the accounts are there that it makes, in seconds; `None`: without an end.
+    pub accounts_for: Option<i64>,
     pub uses: i32,
     pub used: i32,
     pub expires_at: Instant,
@@ -100,11 +102,13 @@ WITH keys AS (
     UPDATE sign_up_links l SET used = used + 1 FROM spent
     WHERE l.id = :id::bytea AND l.used < l.uses
       AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
-    RETURNING l.tenant
+    RETURNING l.tenant, l.accounts_for
 ), added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims,
+                       valid_until)
     SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, true, :claims::jsonb
+           :password_hash::text, true, :claims::jsonb,
+           date_trunc('second', clock_timestamp()) + used.accounts_for * interval '1 second'
     FROM used RETURNING sub
 ), {audited added} FROM added";
 
@@ -130,7 +134,7 @@ pub fn join(store: &Store, new: &NewMember<'_>, audit: &AuditEvent<'_>) -> Resul
 
 pub fn link(row: &Row) -> Result<SignUpLink> {
     let id = column::<&[u8]>(row, "id")?.try_into();
-    read!(row, SignUpLink { roles, domain, uses, used, expires_at, ended_at;
+    read!(row, SignUpLink { roles, domain, accounts_for, uses, used, expires_at, ended_at;
         id: id.map_err(|_| unreadable("id"))?,
         tenant: tenant(row, "tenant")?,
     })

@@ -54,7 +54,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 26] = [
+const PIECES: [Piece; 31] = [
     // Moves a grant on to its next generation where the presented token is the current one, and
     // everything stands but the session. The table of the update cannot be named in the joins, so
     // `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
@@ -98,7 +98,7 @@ const PIECES: [Piece; 26] = [
     // has these columns, and so has a device; a code brings them as values.
     Piece {
         name: "{stands}",
-        sql: "u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch \
+        sql: "{may act} AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch \
          AND i.epoch = g.installation_epoch AND coalesce(k.epoch, 0) = g.consent_epoch \
          AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() \
               OR g.issued_at >= k.expires_at \
@@ -122,8 +122,8 @@ const PIECES: [Piece; 26] = [
     },
     Piece {
         name: "{user}",
-        sql: "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch, \
-         u.factors, u.strongest_acr",
+        sql: "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.valid_until, {has ended}, \
+         u.claims, u.epoch, u.factors, u.strongest_acr",
     },
     Piece {
         name: "{session}",
@@ -183,7 +183,25 @@ const PIECES: [Piece; 26] = [
          AND NOT EXISTS (SELECT FROM keys k JOIN users h ON h.tenant = k.tenant \
              AND h.claims ? 'email' AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) \
                  = left(lower(normalize(k.name, NFKC)), 254) COLLATE \"C\" \
-             WHERE k.is_alone AND h.sub <> :sub::text AND h.enabled AND {address counts})",
+             WHERE k.is_alone AND h.sub <> :sub::text AND h.enabled AND {in time} \
+               AND {address counts})",
+    },
+    // The user of a link by which somebody disowns a sign-in, whether they are as it was made on,
+    // and a mark of that. The mark is used with the link, so that every other link that was made on
+    // the same is over with it.
+    Piece {
+        name: "{disowned}",
+        sql: "SELECT u.epoch = :epoch::int8 AND u.factors = :factors::int8 \
+             AND sha256(convert_to(coalesce(u.claims ->> 'email', ''), 'UTF8')) \
+                 = :address_hash::bytea AS stands, m.hash \
+         FROM (SELECT sha256(:address_hash::bytea || int8send(:factors::int8) \
+             || int8send(:epoch::int8) || convert_to(:sub::text, 'UTF8')) AS hash) AS m, users u \
+         WHERE u.sub = :sub::text AND {may act} AND clock_timestamp() < :expires_at::timestamptz \
+           AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8 \
+           AND NOT EXISTS (SELECT FROM used_assertions a, \
+                   floor(extract(epoch FROM now()) / 86400) AS today \
+               WHERE a.day IN (today::int4, today::int4 + 1) \
+                 AND a.issuer = 'not me ' AND a.jti_hash = m.hash)",
     },
     // Whether the address of the user `h` counts for signing in and for letters: it is verified,
     // and not by the word of a provider alone whose registration does not say `trust_email`. Trust
@@ -259,11 +277,13 @@ const PIECES: [Piece; 26] = [
     // Whether the user `u` is in the state that was asked for, if any was.
     Piece {
         name: "{in state}",
-        sql: "CASE :state::text WHEN 'disabled' THEN NOT u.enabled WHEN 'enabled' THEN u.enabled \
-         WHEN 'invited' THEN u.enabled AND u.password_hash IS NULL AND u.factors = 0 \
+        sql: "CASE :state::text WHEN 'disabled' THEN NOT {may act} WHEN 'enabled' THEN {may act} \
+         WHEN 'invited' THEN {may act} AND u.password_hash IS NULL AND u.factors = 0 \
              AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) \
-         WHEN 'no-second-factor' THEN u.enabled AND u.password_hash IS NOT NULL \
+         WHEN 'no-second-factor' THEN {may act} AND u.password_hash IS NOT NULL \
              AND u.strongest_acr = '1' \
+         WHEN 'not-signed-in' THEN {may act} \
+             AND {last use} < clock_timestamp() - interval '90 days' \
          ELSE true END",
     },
     // A text that locale providers and languages make different small letters of.
@@ -282,6 +302,31 @@ const PIECES: [Piece; 26] = [
         name: "{called}",
         sql: "called AS (UPDATE session_clients c SET due_at = clock_timestamp() FROM ended \
          WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0)",
+    },
+    // Whether the end of the user `u` has come, which nobody need have seen yet.
+    Piece {
+        name: "{has ended}",
+        sql: "coalesce(u.valid_until <= clock_timestamp(), false) AS has_ended",
+    },
+    // Whether the user `u` is enabled, and in time.
+    Piece {
+        name: "{may act}",
+        sql: "(u.enabled AND {in time})",
+    },
+    // Whether the end has not come of the one user whom the names around it can mean.
+    Piece {
+        name: "{in time}",
+        sql: "(valid_until > clock_timestamp()) IS NOT FALSE",
+    },
+    // When the user `u` was there last, as far as anybody knows: made, enabled, signed in or with a
+    // refresh token. Nothing is known of days before the log was folded.
+    Piece {
+        name: "{last use}",
+        sql: "greatest(u.created_at, u.enabled_at, \
+             to_timestamp((SELECT o.day + 1 FROM user_uses o WHERE o.sub = u.sub) * 86400.0), \
+             (SELECT max(s.used_at) FROM sessions s WHERE s.sub = u.sub), \
+             (SELECT least(to_timestamp(min(f.hour) * 3600.0), max(m.applied_at)) \
+              FROM folds f, schema_migrations m WHERE m.name = '0013_folds.sql'))",
     },
 ];
 

@@ -19,6 +19,7 @@ use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::login::password_link::LinkUser;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, User};
@@ -35,6 +36,10 @@ pub struct UserRow {
     /// PHC string; `None` for those who sign in elsewhere.
     pub password_hash: Option<SecretText>,
     pub enabled: bool,
+    /// `None`: without an end.
+    pub valid_until: Option<Instant>,
+    /// Whether that was over by the database's clock when the row was read.
+    pub has_ended: bool,
     pub claims: JsonObject,
     pub epoch: i64,
     /// Raised whenever a factor is added or removed.
@@ -51,6 +56,11 @@ pub fn called<'a>(claims: &'a JsonObject, otherwise: &'a str) -> &'a str {
 }
 
 impl UserRow {
+    /// Whether they may sign in, and what they gave stands.
+    pub fn may_act(&self) -> bool {
+        self.enabled && !self.has_ended
+    }
+
     /// What operators call them: the user name, else the subject.
     pub fn designation(&self) -> &str {
         self.username.as_deref().unwrap_or(self.sub.as_str())
@@ -77,11 +87,12 @@ impl UserRow {
 
     /// As the core sees a user: without the password.
     pub fn into_core(self) -> User {
+        let enabled = self.may_act();
         let UserRow {
             sub: subject,
             username,
             tenant,
-            enabled,
+            valid_until,
             claims,
             epoch,
             ..
@@ -91,6 +102,7 @@ impl UserRow {
             username,
             tenant,
             enabled,
+            valid_until,
             claims,
             epoch,
         }
@@ -133,7 +145,7 @@ pub struct SignInAccount {
 // A user name wins over an address. Both are looked for each time: no visitor can tell from the
 // time which of them was found. An address that two have signs in neither of them.
 const FIND_FOR_SIGN_IN: &str = "
-SELECT t.typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+SELECT t.typed_key, u.*, {has ended}, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM (SELECT lower(normalize(:username::text, NFKC)) AS typed_key) AS t
 CROSS JOIN installation i
 LEFT JOIN users n ON n.tenant = :tenant::text AND n.username_key = t.typed_key
@@ -142,7 +154,7 @@ LEFT JOIN LATERAL (
         SELECT h.sub FROM users h
         WHERE h.tenant = :tenant::text AND h.claims ? 'email'
           AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) = t.typed_key COLLATE \"C\"
-          AND h.enabled AND h.password_hash IS NOT NULL AND {address counts}
+          AND h.enabled AND {in time} AND h.password_hash IS NOT NULL AND {address counts}
         LIMIT 2
     ) AS a HAVING count(*) = 1
 ) AS a ON :by_address::bool
@@ -171,7 +183,7 @@ pub fn find_for_sign_in(
 // By name and by address, each by its index. Only those whose address counts are among the hundred:
 // accounts of strangers, who may write any address into theirs, take nobody's place.
 const FIND_BY_NAME_OR_ADDRESS: &str = "
-SELECT h.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
+SELECT h.*, false AS has_ended, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM (SELECT n.sub FROM users n
       WHERE n.tenant = :tenant::text AND n.username_key = lower(normalize(:typed::text, NFKC))
       UNION
@@ -179,11 +191,11 @@ FROM (SELECT n.sub FROM users n
        WHERE h.tenant = :tenant::text AND h.claims ? 'email'
          AND left(lower(normalize(h.claims->>'email', NFKC)), 254) COLLATE \"C\"
              = left(lower(normalize(:typed::text, NFKC)), 254)
-         AND h.enabled AND {address counts}
+         AND h.enabled AND {in time} AND {address counts}
        LIMIT 100)) AS f
 JOIN users h ON h.sub = f.sub
 CROSS JOIN installation i
-WHERE h.enabled AND {address counts}
+WHERE h.enabled AND {in time} AND {address counts}
 ORDER BY h.sub";
 
 /// The enabled users in that tenant (or without one) who are called so, or have this address, and
@@ -210,7 +222,7 @@ pub fn address_counts(store: &Store, sub: &Subject, address: Option<&str>) -> Re
 }
 
 const FIND_FOR_CLIENT: &str = "
-SELECT u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+SELECT u.*, {has ended}, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM users u
 CROSS JOIN installation i
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text
@@ -225,7 +237,7 @@ pub fn find_for_client(
     store.find(bind!(FIND_FOR_CLIENT, sub, client_id), current)
 }
 
-pub const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = :sub::text";
+pub const FIND: &str = "SELECT u.*, {has ended} FROM users u WHERE u.sub = :sub::text";
 
 /// Reads one user.
 pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>> {
@@ -275,7 +287,7 @@ WITH keys AS (
                       THEN claims || '{\"email_verified\": true}' ELSE claims END
     WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text)
       AND (:user_epoch::int8 IS NULL
-           OR (enabled AND epoch = :user_epoch::int8
+           OR (enabled AND {in time} AND epoch = :user_epoch::int8
                AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
     RETURNING sub
 ), proved AS (
@@ -314,7 +326,7 @@ WITH {own session}, keys AS (
     SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true),
         updated_at = clock_timestamp()
     FROM own
-    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8
+    WHERE users.sub = :sub::text AND enabled AND {in time} AND epoch = :epoch::int8
       AND claims->>'email' IS NOT DISTINCT FROM :old::text AND {names are free}
     RETURNING users.sub
 ), proved AS (
@@ -347,7 +359,7 @@ WITH {own session}, changed AS (
     UPDATE users
     SET claims = claims || jsonb_build_object('name', :new::text), updated_at = clock_timestamp()
     FROM own
-    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8
+    WHERE users.sub = :sub::text AND enabled AND {in time} AND epoch = :epoch::int8
     RETURNING users.sub
 ), {audited changed} FROM changed";
 
@@ -424,7 +436,8 @@ pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>> {
 
 /// The user of a row of `users`.
 pub fn user(row: &Row) -> Result<UserRow> {
-    read!(row, UserRow { sub, username, enabled, epoch, factors, strongest_acr;
+    read!(row, UserRow {
+        sub, username, enabled, valid_until, has_ended, epoch, factors, strongest_acr;
         tenant: tenant(row, "tenant")?,
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
         claims: column::<Json<JsonObject>>(row, "claims")?.0,
@@ -441,7 +454,7 @@ WITH {own session}, changed AS (
     UPDATE users
     SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
     FROM own
-    WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8
+    WHERE sub = :sub::text AND enabled AND {in time} AND epoch = :epoch::int8
     RETURNING sub, epoch
 ), kept AS (
     UPDATE sessions s SET handle_hash = :handle_hash::bytea, user_epoch = changed.epoch

@@ -75,6 +75,7 @@ const RUN: &[(&str, Run)] = &[
         "user enable",
         Once(|invocation| user::change::enable(invocation, true)),
     ),
+    ("user until", Once(user::change::until)),
     ("user remove", Installed(user::change::remove)),
     ("user revoke", Installed(user::revoke)),
     ("user link", Once(user::change::link)),

@@ -23,6 +23,8 @@ use gatepost_store::catalogue;
 use gatepost_store::sign_up_links::SignUpLink;
 
 const LONGEST: u64 = 366 * 86_400;
+/// Of the accounts that a link makes.
+const LONGEST_ACCOUNT: u64 = 10 * LONGEST;
 
 pub fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let why = "whoever makes an account proves an address by a letter";
@@ -56,8 +58,17 @@ fn address(operator: &Operator, link: &SignUpLink) -> CommandResult<String> {
 fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<SignUpLink> {
     let uses = invocation.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
-    let lifetime = invocation.option("--for").and_then(timestamp::seconds);
-    let lifetime = lifetime.filter(|seconds| (1..=LONGEST).contains(seconds));
+    let lifetime = invocation
+        .option("--for")
+        .and_then(|text| within(text, LONGEST));
+    let accounts_for = match invocation.option("--accounts-for") {
+        None => None,
+        Some(text) => Some(within(text, LONGEST_ACCOUNT).ok_or_else(|| {
+            Failure::usage(
+                "--accounts-for must be a number with s, m, h or d, as 90d; at most 3660d",
+            )
+        })?),
+    };
     let domain = invocation.option("--domain").map(str::to_ascii_lowercase);
     if let Some(domain) = &domain
         && MailAddress::parse(&format!("a@{domain}")).is_err()
@@ -89,11 +100,17 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
         tenant,
         roles: roles.into_iter().map(str::to_owned).collect(),
         domain,
+        accounts_for: accounts_for.and_then(|seconds| i64::try_from(seconds).ok()),
         uses: uses.ok_or_else(|| Failure::usage("--uses must be a number from 1 to 100000"))?,
         used: 0,
         expires_at: operator.now()?.plus(Duration::from_secs(lifetime)),
         ended_at: None,
     })
+}
+
+/// Seconds, of which there are at most so many.
+fn within(text: &str, most: u64) -> Option<u64> {
+    timestamp::seconds(text).filter(|seconds| (1..=most).contains(seconds))
 }
 
 pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
@@ -107,6 +124,7 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
         ("USES", "/uses"),
         ("USED", "/used"),
         ("EXPIRES", "/expires_at"),
+        ("ACCOUNTS END", "/accounts_end_after"),
         ("WORKS", "/works"),
     ];
     let rows = found.iter().map(|link| shown(link, now)).collect();
@@ -141,6 +159,7 @@ fn shown(link: &SignUpLink, now: Instant) -> Value {
         "uses": link.uses,
         "used": link.used,
         "expires_at": time(link.expires_at),
+        "accounts_end_after": link.accounts_for.map(|seconds| format!("{seconds}s")),
         "works": link.stands(now),
     })
 }

@@ -12,7 +12,7 @@ use super::{idp, input, mail};
 use crate::statements::user_list;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
-use gatepost_protocol::registration::{self, ObjectKind};
+use gatepost_protocol::registration::{self, ObjectKind, timestamp};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
@@ -23,7 +23,10 @@ use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::keys::random;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
+use gatepost_store::{StoreError, catalogue, consents, folds, grants, linked_identities, sessions};
+
+/// In seconds: a hundred years.
+const LONGEST_AWAY: i64 = 100 * 366 * 86_400;
 
 pub fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
@@ -67,6 +70,8 @@ pub fn add(invocation: &Invocation) -> CommandResult {
         tenant: entry.tenant,
         password_hash,
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims: entry.claims,
         epoch: 0,
         factors: 0,
@@ -210,23 +215,91 @@ pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     ))
 }
 
+/// Lists everybody, or those who have not signed in for some time; or disables these.
 pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+    let store = &operator.store;
+    let seconds = not_signed_in_for(invocation, operator)?;
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
-        user_list::list(
-            &operator.store,
-            last.map(|user| user.sub.as_str()).unwrap_or_default(),
-            most,
-        )
+        let after = last.map(|user| user.sub.as_str()).unwrap_or_default();
+        match seconds {
+            Some(seconds) => user_list::dormant(store, seconds, after, most),
+            None => user_list::list(store, after, most),
+        }
     })?;
+    if let Some(seconds) = seconds.filter(|_| invocation.has("--disable")) {
+        disable_dormant(invocation, operator, seconds, &mut found)?;
+    }
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
     let columns = [
         ("USERNAME", "/username"),
         ("TENANT", "/tenant"),
         ("SUB", "/sub"),
         ("ENABLED", "/enabled"),
+        ("UNTIL", "/valid_until"),
         ("PASSWORD", "/has_password"),
     ];
     output::list(invocation, &columns, found.iter().map(shown).collect())
+}
+
+/// The seconds that `--not-signed-in-for` says, where the log tells who was there.
+fn not_signed_in_for(invocation: &Invocation, operator: &Operator) -> CommandResult<Option<i64>> {
+    let Some(text) = invocation.option("--not-signed-in-for") else {
+        if invocation.has("--disable") {
+            return misuse("--disable goes with --not-signed-in-for");
+        }
+        return Ok(None);
+    };
+    let is_part = invocation.word().is_some() || invocation.limit()?.is_some();
+    if is_part && invocation.has("--disable") {
+        return misuse("--disable takes all of them: without a word and without --limit");
+    }
+    let seconds = timestamp::seconds(text).and_then(|seconds| i64::try_from(seconds).ok());
+    let Some(seconds) = seconds.filter(|seconds| (1..=LONGEST_AWAY).contains(seconds)) else {
+        return misuse("--not-signed-in-for must be a number with s, m, h or d, as 90d");
+    };
+    let folded = folds::newest(&operator.store)?.unwrap_or_default();
+    if folded < operator.now()?.hour() - 3 {
+        return refuse(
+            "nobody counts yet who signed in of late: a server does so once an hour, and none has \
+             for three",
+        );
+    }
+    Ok(Some(seconds))
+}
+
+/// Disables them, but for administrators. Leaves those who were disabled.
+fn disable_dormant(
+    invocation: &Invocation,
+    operator: &Operator,
+    seconds: i64,
+    found: &mut Vec<UserRow>,
+) -> CommandResult {
+    let administration = operator.config.administration.as_ref();
+    let is_admin =
+        |user: &mut UserRow| administration.is_some_and(|set| set.has_admin_role(&user.claims));
+    for admin in found.extract_if(.., is_admin) {
+        output::note(format!("{} stays: an administrator", admin.designation()));
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let question = format!("This disables {} users.", found.len());
+    input::confirm(invocation, &question)?;
+    let detail = json!({"old": {"enabled": true}, "new": {"enabled": false}, "by": "operator"});
+    let mut events = Vec::new();
+    let mut subs = Vec::new();
+    for user in &mut *found {
+        user.enabled = false;
+    }
+    for user in &*found {
+        events.push(user_event("user_changed", &user.sub, detail.clone()));
+        subs.push(&user.sub);
+    }
+    let admin_role = administration.map_or("", |set| &set.role);
+    if !user_list::disable_dormant(&operator.store, seconds, &subs, admin_role, &events)? {
+        return refuse("somebody signed in meanwhile: nobody was disabled; run this again");
+    }
+    Ok(())
 }
 
 fn shown(user: &UserRow) -> Value {
@@ -235,6 +308,7 @@ fn shown(user: &UserRow) -> Value {
         "tenant": user.tenant.as_ref().map(TenantName::as_str),
         "sub": user.sub.as_str(),
         "enabled": user.enabled,
+        "valid_until": user.valid_until.map(output::time),
         "has_password": user.password_hash.is_some(),
         "claims": user.claims,
     })

@@ -44,6 +44,7 @@ pub fn alice() -> User {
         username: Some(String::from("alice")),
         tenant: None,
         enabled: true,
+        valid_until: None,
         claims: serde_json::Map::new(),
         epoch: 0,
     }

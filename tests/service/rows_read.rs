@@ -53,13 +53,19 @@ const USERS: i64 = 1_001;
 
 /// Statements that answer with many rows, or end many sessions, each with how many rows of a table
 /// those are. Of each table they read [`MOST_ROWS`] more.
-const LISTS: [(&str, i64); 27] = [
+const LISTS: [(&str, i64); 31] = [
     ("admin_people::CHANGE_PERSON", CALLS),
     ("audit_pages::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
     ("clients::LIST", 3),
     ("clients::OPEN_TO", 3),
+    ("disowned_sign_ins::ADMINISTRATORS", 0),
+    // It has the clients called of all sessions.
+    ("disowned_sign_ins::DISOWN", CALLS),
+    // A used link lies under one of two days.
+    ("disowned_sign_ins::STANDS", 0),
+    ("disowned_sign_ins::TAKE_NEW_BROWSER", 0),
     ("grants::LIST", 100),
     ("grants::LIST_OFFLINE_OF_USER", 5),
     ("linked_identities::SESSIONS_THROUGH", SESSIONS),
@@ -110,7 +116,8 @@ const ELSEWHERE: &str = "
     client_changes::REMOVE_CLIENT_SECRETS client_changes::REMOVE_RESOURCE_SECRETS client_revocation::REVOKE_CLIENT
     client_changes::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
     examination::COMMIT examination::EXAMINE folds::ALONE folds::CLEAR hourly_counts::COUNTS folds::DUE
-    folds::FOLD folds::FORGET flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
+    folds::FOLD folds::FORGET folds::NEWEST user_ends::DUE user_ends::EXPIRE user_ends::NOTE_TOLD
+    user_list::DISABLE user_list::DORMANT flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
     installation_changes::KEEP_LOWERED installation_changes::RENAME everything_revoked::REVOKE_EVERYTHING installation::SIZES
     identities::OWNERS identities::STRAY_SESSIONS schema::EFFECTS migrate::HAS_TABLE schema::INDEXES schema::INSERT
     migrate::LEVELS schema::TABLES schema::TRY_LOCK schema::UNLOCK partitions::LEAD
@@ -142,7 +149,7 @@ const VALUES: &str = "
     backups='{}' is_required='true' kept_epoch='0' asked_scopes='{}' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
     lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' usable_issuers=NULL
     told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
-    verified=NULL typed='filled-7'
+    verified=NULL typed='filled-7' valid_until=NULL accounts_for=NULL
     after_sid='' after='' seq='0' chain=''
     buckets=ARRAY[sha256(int4send(1)),sha256(int4send(2))] windows='{60,60}'
     device_code_hashes=ARRAY[sha256(int4send(1)),sha256(int4send(2))]
@@ -159,10 +166,11 @@ const VALUES: &str = "
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'
     pardon=sha256('pardon') lock=sha256('lock') account_and_source=sha256(int4send(1)) sign_in_failures::source=sha256(int4send(2))
-    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::names='{filled-7}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
+    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::ends='{NULL,NULL}' invitations::names='{filled-7}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
     admin='boss' admin_role='office' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
+    browser=sha256('browser') address_hash=sha256('') stands='true' role='office'
     tokens::REVOKE::jti=sha256('new') tokens::REVOKE_LASTING::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.

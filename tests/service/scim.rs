@@ -935,8 +935,14 @@ fn an_administrator_who_leaves_is_disabled_whatever_else_the_request_says() {
 #[test]
 fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
     let mailbox = Mailbox::open();
-    let [server, sender] = mailbox.settings();
-    let settings = [ON[0], ("GATEPOST_ADMIN_ROLE", "office"), server, sender];
+    let [server, sender, quiet] = mailbox.settings();
+    let settings = [
+        ON[0],
+        ("GATEPOST_ADMIN_ROLE", "office"),
+        server,
+        sender,
+        quiet,
+    ];
     let gatepost = Gatepost::start_with(&registered(), &settings);
     let hr = Program::hr(&gatepost);
     let role = |name: &str, change: &str, role: &str| {
@@ -973,8 +979,8 @@ fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
 #[test]
 fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_one() {
     let mailbox = Mailbox::open();
-    let [server, sender] = mailbox.settings();
-    let settings = [ON[0], server, sender];
+    let [server, sender, quiet] = mailbox.settings();
+    let settings = [ON[0], server, sender, quiet];
     let gatepost = Gatepost::start_with(&registered(), &settings);
     let hr = Program::new(&gatepost, "hr", ALL_SCOPES);
     let invited = json!({

@@ -431,6 +431,7 @@ fn two_letters_for_one_address_used_at_once_make_one_account() {
         tenant: None,
         roles: Vec::new(),
         domain: None,
+        accounts_for: None,
         uses: 5,
         used: 0,
         expires_at: database.now().plus(Duration::from_secs(3_600)),

@@ -59,6 +59,8 @@ pub fn scene() -> Scene {
         tenant: None,
         password_hash: None,
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims,
         epoch: 0,
         factors: 0,

@@ -34,6 +34,8 @@ fn new_user(sub: &str, username: &str) -> UserRow {
         tenant: None,
         password_hash: Some(SecretText::new("hash")),
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims: Map::new(),
         epoch: 0,
         factors: 0,

@@ -11,10 +11,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gatepost::protocol::words::identifiers::{ClientId, Subject};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::consents;
+use gatepost::store::{consents, user_ends};
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
+use crate::support::flow::{
+    access_token, authorize_path, code, decode_jwt, is_signed_in, lets_in, redeem, sign_in,
+    signed_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
@@ -273,6 +276,106 @@ fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
     assert_eq!(scene.left(), ALICE_GONE);
 }
 
+const RUN_OUT: &str = "UPDATE users SET valid_until = clock_timestamp() WHERE username = 'alice'";
+
+/// What makes alice's time run out.
+type Ending = fn(&mut Scene);
+
+#[test]
+fn whose_time_ran_out_has_nothing_left_and_gets_nothing_back_by_a_later_date() {
+    let ways: [(&str, Ending); 7] = [
+        ("nobody has seen it", |scene| scene.run(RUN_OUT)),
+        ("by a command, in the past", |scene| {
+            scene.command(&["user", "until", "alice", "2001-01-01"]);
+        }),
+        ("by a document, in the past", |scene| {
+            let mut document = document();
+            document["users"][0]["valid_until"] = json!("2001-01-01T00:00:00+01:00");
+            scene.gatepost.apply(&document);
+        }),
+        ("while no server ran", |scene| {
+            scene.gatepost.stop();
+            scene.run(RUN_OUT);
+            scene.gatepost.serve();
+        }),
+        ("seen by two leaders, told once", |scene| {
+            scene.run(RUN_OUT);
+            let store = scene.gatepost.database.store();
+            for _ in 0..2 {
+                user_ends::expire(&store).unwrap();
+            }
+            assert_eq!(scene.events("user_expired"), 1);
+            let due = "SELECT count(*) FROM session_clients WHERE due_at IS NULL AND tries = 0 AND sub = $1";
+            let sub = scene.alice();
+            let waiting: i64 = scene.gatepost.database.value(due, &[&sub.as_str()]);
+            assert_eq!(waiting, 0, "all of their clients are called");
+        }),
+        ("a later date", |scene| {
+            scene.run(RUN_OUT);
+            scene.command(&["user", "until", "alice", "2999-12-31"]);
+        }),
+        ("no date any more", |scene| {
+            scene.run(RUN_OUT);
+            scene.command(&["user", "until", "alice", "never"]);
+            assert!(lets_in(&scene.gatepost, "alice", ALICE_PASSWORD));
+        }),
+    ];
+    for (way, end) in ways {
+        let mut scene = scene();
+        let link = scene.command(&["user", "reset", "alice"]);
+        end(&mut scene);
+        let page = scene.browser.visit(link.trim());
+        page.assert_status_for(way, 400);
+        assert_eq!(scene.left(), ALICE_GONE, "{way}");
+    }
+}
+
+#[test]
+fn the_databases_clock_alone_says_whose_time_ran_out_at_every_server() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    let mut other = gatepost.beside();
+    other.serve();
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid");
+    gatepost.database.run(
+        "UPDATE users SET valid_until = clock_timestamp() + interval '29 seconds' WHERE username = 'alice'",
+    );
+    let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let told = || [&gatepost, &other].map(|server| userinfo(server, &token).status);
+    assert_eq!(told(), [200, 200]);
+    // No server has seen it yet: the clock of each is 30 s behind.
+    gatepost.database.travel(30);
+    assert_eq!(told(), [401, 401]);
+    assert_eq!(redeem(&other, &code).status, 400);
+    for server in [&gatepost, &other] {
+        assert!(!lets_in(server, "alice", ALICE_PASSWORD));
+    }
+    assert!(!is_signed_in(&mut browser));
+    let told = String::from_utf8_lossy(&gatepost.explain(&token).stdout).into_owned();
+    assert!(told.contains(", until "), "{told}");
+}
+
+#[test]
+fn what_is_given_while_the_end_is_known_ends_no_later() {
+    let mut scene = scene();
+    scene.run("UPDATE users SET valid_until = date_trunc('second', clock_timestamp()) + interval '100 seconds'");
+    let end = "SELECT floor(extract(epoch FROM min(valid_until)))::int8 FROM users";
+    let end: i64 = scene.gatepost.database.value(end, &[]);
+    let redeemed = CONF1.redeem(&scene.gatepost, &scene.code).json();
+    let refreshed = CONF1
+        .refresh(&scene.gatepost, refresh(&scene.offline))
+        .json();
+    let implicit = [("response_type", "id_token token"), ("prompt", "none")];
+    let path = authorize_path("conf1", RP1, &implicit);
+    let through_browser = json!(scene.browser.get(&path).fragment());
+    for given in [&redeemed, &refreshed, &through_browser] {
+        let ends = decode_jwt(member(given, "id_token")).1["exp"].as_i64();
+        assert_eq!(ends, Some(end), "{given}");
+        let told = CONF1.introspect(&scene.gatepost, access(given));
+        assert_eq!(told["exp"], end, "{given}");
+    }
+}
+
 #[test]
 fn whoever_moves_to_another_tenant_takes_nothing_along() {
     let mut document = document();
@@ -483,11 +586,16 @@ const REFRESH_TOKEN_ENDS: [bool; 3] = [false, false, true];
 
 /// In the database, so that one scene serves all: what `apply` and commands write is these columns.
 #[rustfmt::skip]
-pub const CHANGES: [Change; 18] = [
+pub const CHANGES: [Change; 19] = [
     change("nothing", "", "", [false, false, false]),
     change("the user is disabled",
         "UPDATE users SET enabled = false WHERE username = 'alice'",
         "UPDATE users SET enabled = true WHERE username = 'alice'", ALL_END),
+    change("the time of the user ran out",
+        "UPDATE users SET valid_until = clock_timestamp() WHERE username = 'alice'",
+        // With the epoch of before: otherwise nothing comes back.
+        "UPDATE users SET valid_until = NULL WHERE username = 'alice';
+         UPDATE users u SET epoch = g.user_epoch FROM grants g WHERE g.sub = u.sub AND u.username = 'alice'", ALL_END),
     change("the user is revoked",
         "UPDATE users SET epoch = epoch + 1 WHERE username = 'alice'",
         "UPDATE users SET epoch = epoch - 1 WHERE username = 'alice'", ALL_END),

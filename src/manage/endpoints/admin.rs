@@ -208,7 +208,7 @@ impl<'a> Administrator<'a> {
         )?)
     }
 
-    /// Name, address and roles, as they were typed and ticked. Roles are some of those that the
+    /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that the
     /// page offered.
     pub fn typed_details(&self, form: &Parameters) -> Result<PersonDetails> {
         let mut roles = Vec::from_iter(form.all("role").map(str::to_owned));
@@ -222,6 +222,7 @@ impl<'a> Administrator<'a> {
         Ok(PersonDetails {
             name: forms::tidy(form.single("name")?, 200),
             address: address.trim().to_owned(),
+            until: forms::tidy(form.single("until")?, 40),
             roles,
         })
     }

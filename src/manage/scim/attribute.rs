@@ -42,6 +42,7 @@ named! {
         Division = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:division",
         EmailVerified = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:emailVerified",
         Tenant = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:tenant",
+        ValidUntil = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:validUntil",
         Invite = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:invite",
     }
 }

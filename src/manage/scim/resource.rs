@@ -8,10 +8,11 @@ use super::attribute::{
 use super::error::{Result, ScimError, ScimType};
 use super::projection::Projection;
 use crate::statements::scim_users::ScimUser;
-use gatepost_protocol::registration::user::{check_claim, check_username};
+use gatepost_protocol::registration::user::{check_claim, check_username, valid_until};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::UserRow;
@@ -97,6 +98,8 @@ pub fn attributes(user: &ScimUser) -> UserAttributes {
     for (attribute, text) in texts {
         attributes.extend(text.map(|text| (attribute, Value::from(text))));
     }
+    let until = row.valid_until.map(timestamp::format);
+    attributes.extend(until.map(|text| (UserAttribute::ValidUntil, Value::from(text))));
     attributes.insert(UserAttribute::Active, Value::from(row.enabled));
     attributes
 }
@@ -147,13 +150,15 @@ fn meta(user: &ScimUser, location: &str) -> Value {
 }
 
 /// The attributes after PUT sent these, in this body. Where it sends the same address and says
-/// nothing of its verification, that stays. So do the roles where it says nothing of them: somebody
-/// else may have given them.
+/// nothing of its verification, that stays. So do the roles and the end where it says nothing of
+/// them: somebody else may have given them.
 pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> UserAttributes {
     let mut before = attributes(user);
     let mut wanted = sent.clone();
-    if member(body, "roles").is_none() {
-        wanted.extend(before.remove_entry(&UserAttribute::Roles));
+    for attribute in [UserAttribute::Roles, UserAttribute::ValidUntil] {
+        if let Ok(None) = sent_value(attribute, body) {
+            wanted.extend(before.remove_entry(&attribute));
+        }
     }
     let verified = before.get(&UserAttribute::EmailVerified);
     if let Some(verified) = verified
@@ -185,6 +190,11 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
     changed.external_id = text(wanted, UserAttribute::ExternalId).map(str::to_owned);
     changed.row.username = username;
     changed.row.enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+    // To the second alone it is told what it was.
+    if text(wanted, UserAttribute::ValidUntil) != text(&attributes(user), UserAttribute::ValidUntil)
+    {
+        changed.row.valid_until = end(wanted)?;
+    }
     changed.row.claims = claims;
     Ok(changed)
 }
@@ -251,11 +261,19 @@ pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
         tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
         password_hash: None,
         enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
+        valid_until: end(wanted)?,
+        has_ended: false,
         claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
         epoch: 0,
         factors: 0,
         strongest_acr: Strength::SignedIn,
     })
+}
+
+fn end(wanted: &UserAttributes) -> Result<Option<Instant>> {
+    let end = text(wanted, UserAttribute::ValidUntil).map(valid_until);
+    end.transpose()
+        .map_err(|rule| UserAttribute::ValidUntil.invalid(rule))
 }
 
 /// The claims of a user who had `before`, after what is new in `wanted`.

@@ -44,7 +44,7 @@ impl Person {
 
     /// Whether a link for a new password is of use to them.
     pub fn takes_link(&self) -> bool {
-        self.found.user.enabled && self.found.user.username.is_some()
+        self.found.user.may_act() && self.found.user.username.is_some()
     }
 }
 
@@ -53,7 +53,7 @@ const FIND_PERSON: &str = "
 SELECT p.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place)
 CROSS JOIN LATERAL (
-    SELECT u.*, u.xmin::text AS version,
+    SELECT u.*, {has ended}, u.xmin::text AS version,
         (SELECT o.day FROM user_uses o WHERE o.sub = u.sub) AS used_on,
         EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS has_identity,
         coalesce({address counts}, false) AS address_counts,
@@ -117,7 +117,8 @@ WITH keys AS (
     SET username = :username::text,
         username_key = CASE WHEN EXISTS (SELECT FROM keys)
             THEN lower(normalize(:username::text, NFKC)) ELSE u.username_key END,
-        enabled = :enabled::bool, claims = :claims::jsonb, updated_at = clock_timestamp(),
+        enabled = :enabled::bool, valid_until = :valid_until::timestamptz,
+        claims = :claims::jsonb, updated_at = clock_timestamp(),
         epoch = CASE WHEN :ends_all::bool THEN new_epoch() ELSE u.epoch END,
         factors = CASE WHEN :drops_factors::bool THEN u.factors + 1 ELSE u.factors END,
         strongest_acr = CASE WHEN :drops_factors::bool THEN '1' ELSE u.strongest_acr END
@@ -134,7 +135,7 @@ WITH keys AS (
 /// What becomes of a person.
 #[derive(Clone, Copy, Debug)]
 pub struct PersonChange<'a> {
-    /// With the user name, the claims, and whether they are enabled.
+    /// With the user name, the claims, whether they are enabled, and until when.
     pub user: &'a UserRow,
     /// Whether all ends that was signed in, granted or issued, the clients of the sessions called.
     pub ends_all: bool,
@@ -168,7 +169,8 @@ pub fn change(
         ..user {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         claims = Json(&user.claims)
     );

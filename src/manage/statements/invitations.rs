@@ -6,6 +6,7 @@ use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
@@ -58,6 +59,7 @@ pub fn held(
 pub struct NewPerson {
     pub sub: Subject,
     pub username: String,
+    pub valid_until: Option<Instant>,
     pub claims: Map<String, Value>,
 }
 
@@ -65,13 +67,14 @@ pub struct NewPerson {
 // statement adds nobody.
 const INVITE: &str = "
 WITH invited AS (
-    SELECT n.* FROM unnest(:subs::text[], :usernames::text[], :claims::jsonb[])
-        AS n (sub, username, claims)
+    SELECT n.* FROM unnest(:subs::text[], :usernames::text[], :ends::timestamptz[],
+                           :claims::jsonb[]) AS n (sub, username, valid_until, claims)
 ), keys AS (
     SELECT :tenant::text AS tenant, n.username AS name, true AS is_alone FROM invited n
 ), {names taken}, added AS (
-    INSERT INTO users (sub, tenant, username, username_key, enabled, claims)
-    SELECT n.sub, :tenant::text, n.username, lower(normalize(n.username, NFKC)), true, n.claims
+    INSERT INTO users (sub, tenant, username, username_key, enabled, valid_until, claims)
+    SELECT n.sub, :tenant::text, n.username, lower(normalize(n.username, NFKC)), true,
+           n.valid_until, n.claims
     FROM invited n
     WHERE NOT EXISTS (SELECT FROM invited i JOIN removed_subjects r ON r.sub = i.sub)
       AND NOT EXISTS (SELECT FROM invited i JOIN clients c ON c.client_id = i.sub)
@@ -95,6 +98,7 @@ pub fn invite(
 ) -> Result {
     let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
     let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
+    let ends: Vec<Option<Instant>> = people.iter().map(|one| one.valid_until).collect();
     let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
     let bound = bind!(
         INVITE,
@@ -106,6 +110,7 @@ pub fn invite(
         sub = "",
         subs,
         usernames,
+        ends,
         claims
     );
     if store.write_all_audited(bound, events)?.is_empty() {

@@ -19,8 +19,8 @@ pub struct PeopleAsked<'a> {
     pub typed: &'a str,
     /// One of these.
     pub roles: Option<&'a [&'a str]>,
-    /// `enabled`, `invited`, `disabled` or `no-second-factor`; `locked` is for the caller to look
-    /// up.
+    /// `enabled`, `invited`, `disabled`, `no-second-factor` or `not-signed-in` (for 90 days);
+    /// `locked` is for the caller to look up.
     pub state: &'a str,
 }
 

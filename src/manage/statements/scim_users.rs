@@ -40,7 +40,7 @@ pub struct UserFilter {
 pub type Reach<'a> = &'a [&'a str];
 
 const FIND_SCIM: &str = "
-SELECT u.*, u.xmin::text AS version FROM users u
+SELECT u.*, {has ended}, u.xmin::text AS version FROM users u
 WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
 
 /// One user, within reach.
@@ -67,7 +67,7 @@ WITH found AS (
       AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\"
           = left(lower(normalize(:email::text, NFKC)), 254)
 )
-SELECT u.*, u.xmin::text AS version
+SELECT u.*, {has ended}, u.xmin::text AS version
 FROM found f JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:reach::text[])
   AND (:id::text IS NULL OR u.sub = :id::text)
@@ -109,7 +109,7 @@ pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64> {
 }
 
 const PAGE: &str = "
-SELECT u.*, u.xmin::text AS version FROM users u
+SELECT u.*, {has ended}, u.xmin::text AS version FROM users u
 WHERE u.tenant = ANY(:reach::text[]) AND (u.tenant, u.sub) > (:tenant::text, :sub::text)
 ORDER BY u.tenant, u.sub OFFSET :skipped::int8 LIMIT :most::int8";
 
@@ -148,17 +148,19 @@ WITH keys AS (
     FROM (VALUES (:username::text, true), (:address::text, false)) AS n (name, is_alone)
     WHERE n.name IS NOT NULL
 ), {names taken}, added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims,
-                       external_id)
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, valid_until,
+                       claims, external_id)
     SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb, :external_id::text
+           :password_hash::text, :enabled::bool, :valid_until::timestamptz, :claims::jsonb,
+           :external_id::text
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
       AND NOT EXISTS (SELECT FROM users n
                       WHERE n.sub = :username::text AND n.username IS NULL
                         AND n.tenant = :tenant::text)
       AND {names are free}
-    RETURNING *, xmin::text AS version
+    RETURNING *, (valid_until <= clock_timestamp()) IS TRUE AS has_ended,
+              xmin::text AS version
 ), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM added CROSS JOIN installation i";
 
@@ -176,7 +178,8 @@ pub fn insert(
         ..new {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         external_id,
         tenant = tenant_text(new.tenant.as_ref()),
@@ -246,7 +249,8 @@ WITH keys AS (
 ), changed AS (
     UPDATE users u
     SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
-        enabled = :enabled::bool, claims = :claims::jsonb, external_id = :external_id::text,
+        enabled = :enabled::bool, valid_until = :valid_until::timestamptz,
+        claims = :claims::jsonb, external_id = :external_id::text,
         password_hash = coalesce(:password_hash::text, u.password_hash),
         updated_at = clock_timestamp(),
         epoch = CASE WHEN (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL
@@ -275,7 +279,8 @@ pub fn update(
         ..row {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         ..user {
             version,

@@ -16,7 +16,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 74] = [
+pub const EVENTS: [&str; 77] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -62,6 +62,7 @@ pub const EVENTS: [&str; 74] = [
     "passkey_set_by_link",
     "password_change_refused",
     "password_changed",
+    "password_dropped_by_link",
     "password_granted",
     "password_set_by_link",
     "recovery_code_used",
@@ -88,6 +89,8 @@ pub const EVENTS: [&str; 74] = [
     "upstream_logout_refused",
     "user_added",
     "user_changed",
+    "user_disabled_by_link",
+    "user_expired",
     "user_provisioned",
     "user_removed",
     "user_revoked",

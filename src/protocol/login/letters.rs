@@ -12,6 +12,8 @@ pub const MOST_OF_SOURCE: u32 = 10;
 pub const MOST_OF_ADDRESS: u32 = 3;
 /// Notices an hour about one account; and letters an hour that it asks for to confirm an address.
 pub const MOST_OF_ACCOUNT: u32 = 10;
+/// Letters a day to one person about sign-ins from new browsers.
+pub const MOST_NEW_BROWSERS: u32 = 3;
 /// Letters an hour that a sign-up link sends for each account that it can still make.
 const LETTERS_PER_USE: u32 = 3;
 /// Letters an hour that a sign-up link may send, however few accounts it can still make.

@@ -24,11 +24,13 @@ pub const NOTE_PREFIX: &str = "gpw_";
 pub const RESET_LIFETIME: Duration = Duration::from_secs(1_800);
 /// Three days.
 pub const INVITATION_LIFETIME: Duration = Duration::from_secs(259_200);
+/// A day.
+pub const NEW_BROWSER_LIFETIME: Duration = Duration::from_secs(86_400);
 pub const ADDRESS_LIFETIME: Duration = Duration::from_secs(3_600);
 /// The longest sealed request that a link carries: letters are read, and so are their links.
 pub const LONGEST_REQUEST: usize = 1_500;
 
-/// Sets a password.
+/// Sets a password; or says that a sign-in was not theirs, as its origin tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailLink {
     pub user: LinkUser,

@@ -56,6 +56,8 @@ pub enum LinkOrigin<Wish> {
     ByAdministrator(Subject),
     /// A program, which makes nobody an administrator: it is over when somebody else did.
     ByProgram,
+    /// A sign-in of the user in a new browser: by it they say that it was not theirs.
+    NewBrowser,
 }
 
 /// The user also sets up an app that shows codes.

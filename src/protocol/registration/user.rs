@@ -1,9 +1,11 @@
-//! What people can be registered with: claims, a user name, a picture.
+//! What people can be registered with: claims, a user name, an end, a picture.
 
 use serde_json::Value;
 
 use crate::registration::names::{is_invisible, own_claim, require};
+use crate::registration::timestamp;
 use crate::words::claim_shape::{is_locale, listed};
+use crate::words::instant::{Day, Instant};
 use crate::words::rule::RuleKept;
 
 /// Whether a document could give a user this claim.
@@ -53,6 +55,28 @@ pub fn check_username(text: &str) -> RuleKept {
     Ok(())
 }
 
+/// Reads until when somebody is there: a moment, whose fraction of a second does not count, or a
+/// day, at whose end in UTC they are there no longer. One that is over ends them at once.
+pub fn valid_until(text: &str) -> Result<Instant, &'static str> {
+    let end = match timestamp::parse_day(text) {
+        Some(Day(day)) => Some(Day(day + 1).start()),
+        None => timestamp::parse(text),
+    };
+    match end {
+        Some(end) if (0..FIRST_YEAR_OF_FIVE_DIGITS).contains(&end.seconds()) => Ok(end),
+        None if timestamp::parse(&format!("{text}Z")).is_some() => {
+            Err("must say its zone, as 2027-01-31T18:00:00Z or 2027-01-31T18:00:00+01:00")
+        }
+        Some(_) | None => Err(
+            "must be a day, as 2027-01-31, or a moment with its zone, as 2027-01-31T18:00:00Z, \
+             from 1970 to 9999",
+        ),
+    }
+}
+
+/// Its seconds since 1970: it could not be read again.
+const FIRST_YEAR_OF_FIVE_DIGITS: i64 = 253_402_300_800;
+
 const MAGIC: [(&[u8], &str); 4] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -74,6 +98,35 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_is_a_moment_with_its_zone_or_a_whole_day_in_utc() {
+        let [form, zone] = ["must be a day", "must say its zone"];
+        for (text, read) in [
+            ("2027-01-31", Ok(1_801_440_000)),
+            ("2027-01-31T18:00:00Z", Ok(1_801_418_400)),
+            ("2027-01-31T19:00:00.999+01:00", Ok(1_801_418_400)),
+            ("1970-01-01", Ok(86_400)),
+            ("1970-01-01T00:00:00Z", Ok(0)),
+            ("9999-12-31T23:59:59Z", Ok(253_402_300_799)),
+            ("1969-12-31T23:59:59Z", Err(form)),
+            ("1969-12-30", Err(form)),
+            ("9999-12-31", Err(form)),
+            ("12000-01-01", Err(form)),
+            ("12000-01-01T00:00:00Z", Err(form)),
+            ("2027-02-29", Err(form)),
+            ("never", Err(form)),
+            ("", Err(form)),
+            ("2027-01-31T18:00:00", Err(zone)),
+            ("2027-01-31 18:00:00.5", Err(zone)),
+        ] {
+            let found = valid_until(text).map(Instant::seconds);
+            match read {
+                Ok(seconds) => assert_eq!(found, Ok(seconds), "{text}"),
+                Err(rule) => assert!(found.is_err_and(|told| told.starts_with(rule)), "{text}"),
+            }
+        }
+    }
 
     #[test]
     fn nothing_else_is_one() {

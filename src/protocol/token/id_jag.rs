@@ -36,7 +36,7 @@ const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 pub const GRANT_PROFILE: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
 /// `token_type` of an answer with an ID-JAG: it opens nothing by itself (RFC 8693 §2.2.1).
 pub const NOT_APPLICABLE: &str = "N_A";
-pub const LIFETIME: Duration = Duration::from_secs(300);
+const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Judges an ID-JAG beyond what is asked of any assertion, and proposes what it may give here. Its
 /// signature is verified after this, before anything is issued.
@@ -188,6 +188,11 @@ pub fn judge<'a>(
 }
 
 impl IdJagGrant<'_> {
+    /// How long it is good that is given out now: not beyond the end of the person.
+    pub fn lifetime(&self, now: Instant) -> Duration {
+        self.user.at_most(LIFETIME, now)
+    }
+
     /// The claims to sign. Whoever redeems the ID-JAG must hold the key that was `proved` here.
     pub fn claims(
         &self,
@@ -209,7 +214,7 @@ impl IdJagGrant<'_> {
             ("aud", json!(self.entry.audience)),
             ("jti", json!(jti)),
             ("iat", json!(now.seconds())),
-            ("exp", json!(now.plus(LIFETIME).seconds())),
+            ("exp", json!(now.plus(self.lifetime(now)).seconds())),
             ("client_id", json!(self.entry.client_id)),
             ("resource", json!(self.resource)),
             ("scope", json!(self.scope.to_string())),

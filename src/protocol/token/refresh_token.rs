@@ -86,7 +86,8 @@
 //! Read: [`liveness::stands`], at introspection. Compared: `{stands}`, in both statements.
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
 //!   removed; a passkey by an operator's link, in the place of all; another tenant; disabled;
-//!   `gatepost user revoke`, or the same by an administrator. Or the user was removed.
+//!   `gatepost user revoke`, or the same by an administrator. Or the user was removed, or their
+//!   end came, which may not have drawn a new epoch yet.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
 //! - The consent got another epoch: it was withdrawn, or given anew after it had lapsed.
 //! - The installation got another epoch: `gatepost revoke --everything`.

@@ -110,6 +110,16 @@ pub fn site(address: IpAddr) -> IpAddr {
     block(address, 48)
 }
 
+/// The network of an address, as people are told of it: an IPv4 /24, or an IPv6 /48.
+pub fn shown_network(address: IpAddr) -> String {
+    match site(address) {
+        IpAddr::V4(address) => {
+            format!("{}/24", Ipv4Addr::from_bits(address.to_bits() & !255))
+        }
+        IpAddr::V6(address) => format!("{address}/48"),
+    }
+}
+
 /// An IPv4 address as it is, or the first address of the IPv6 block of so many bits.
 fn block(address: IpAddr, bits: u32) -> IpAddr {
     match address.to_canonical() {
@@ -166,6 +176,13 @@ mod tests {
 
     #[test]
     fn one_machine_has_one_network_and_one_organization_one_site() {
+        for (address, shown) in [
+            ("192.0.2.7", "192.0.2.0/24"),
+            ("::ffff:192.0.2.7", "192.0.2.0/24"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
+        ] {
+            assert_eq!(shown_network(address.parse().unwrap()), shown);
+        }
         for (address, network_expected, site_expected) in [
             ("192.0.2.7", "192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7"),

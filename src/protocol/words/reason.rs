@@ -315,7 +315,8 @@ reasons! {
     ExtensionRefused "GP1260" "The grant is not valid."
         "Nothing to mend here: the operator's grant said no.";
     ExtensionSubject "GP1261" "The grant is not valid."
-        "The grant named a user who is not there, is disabled, or is not the client's to have.";
+        "The grant named a user who is not there, is disabled, is out of time, or is not the \
+         client's to have.";
     ExtensionInput "GP1262" "A parameter has a value that this grant cannot read."
         "Send text that the grant can read.";
     TooManyExtensionFailures "GP1263" "Too many failed attempts."
@@ -491,7 +492,7 @@ reasons! {
     NotProvisioned "GP1712" "No user is linked to that account at the identity provider."
         "Register the provider with provision true, or link the account there to a user.";
     UpstreamUserDisabled "GP1713"
-        "The user linked to that account at the identity provider is disabled."
+        "The user linked to that account at the identity provider is disabled, or out of time."
         "Enable the user with `gatepost user enable`.";
     UpstreamUserElsewhere "GP1714" "That account at the identity provider is of another tenant."
         "Name the tenant that the provider, and the user, belong to.";

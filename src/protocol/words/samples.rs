@@ -272,6 +272,7 @@ pub fn user(claims: Value) -> User {
         username: Some(String::from("alice")),
         tenant: None,
         enabled: true,
+        valid_until: None,
         claims: serde_json::from_value(claims).unwrap(),
         epoch: EPOCHS.user,
     }

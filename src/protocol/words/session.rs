@@ -126,10 +126,20 @@ pub struct User {
     pub tenant: Option<TenantName>,
     /// Whether they may sign in, and what they gave stands.
     pub enabled: bool,
+    /// When that ends by itself; `None`: never. What they are given ends no later.
+    pub valid_until: Option<Instant>,
     /// As registered or as an identity provider sent them.
     pub claims: JsonObject,
     /// What stands on this user carries it.
     pub epoch: i64,
+}
+
+impl User {
+    /// How long lives what is given now, and would live for `lifetime`.
+    pub fn at_most(&self, lifetime: Duration, now: Instant) -> Duration {
+        let left = self.valid_until.map(|end| end.since(now));
+        left.map_or(lifetime, |left| left.min(lifetime))
+    }
 }
 
 #[cfg(test)]

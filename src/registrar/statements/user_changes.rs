@@ -36,11 +36,11 @@ WITH described AS (
     FROM unnest(:subs::text[], :tenants::text[], :usernames::text[])
       WITH ORDINALITY AS d (sub, tenant, username, ordinal)
 ), named AS (
-    SELECT d.index, true AS by_name, u.*
+    SELECT d.index, true AS by_name, u.*, {has ended}
     FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
     FOR NO KEY UPDATE OF u
 ), identified AS (
-    SELECT d.index, false AS by_name, u.*
+    SELECT d.index, false AS by_name, u.*, {has ended}
     FROM described d JOIN users u ON u.sub = d.given
     FOR NO KEY UPDATE OF u
 )
@@ -74,7 +74,7 @@ fn found(row: &Row) -> Result<FoundUser> {
     read!(row, FoundUser { by_name; index, user: users::user(row)? })
 }
 
-const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+const ALL_USERS: &str = "SELECT u.*, {has ended} FROM users u ORDER BY u.sub";
 
 /// Everybody, by subject.
 pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>> {
@@ -125,9 +125,10 @@ pub fn find_sharing(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Op
 
 const INSERT: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, valid_until,
+                       claims)
     SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb
+           :password_hash::text, :enabled::bool, :valid_until::timestamptz, :claims::jsonb
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
     RETURNING sub
@@ -139,7 +140,8 @@ fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -
         ..new {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         tenant = tenant_text(new.tenant.as_ref()),
         password_hash = new.password_hash.as_ref().map(SecretText::expose),
@@ -172,7 +174,8 @@ WITH before AS (
 )
 UPDATE users
 SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
-    tenant = :tenant::text, enabled = :enabled::bool, claims = :claims::jsonb,
+    tenant = :tenant::text, enabled = :enabled::bool, valid_until = :valid_until::timestamptz,
+    claims = :claims::jsonb,
     password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
     epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
                       OR coalesce(:password_hash::text <> password_hash,
@@ -189,7 +192,8 @@ pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bo
         ..user {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         tenant = tenant_text(user.tenant.as_ref()),
         claims = Json(&user.claims),

@@ -8,6 +8,7 @@ use super::{Comparison, FieldChange, PlanStep, PlannedChange, RegisteredUser, Se
 use crate::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
+use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
 
@@ -257,6 +258,9 @@ fn form(user: &UserEntry, with_links: bool) -> Value {
     let mut tell = |key: &str, value| form.insert(String::from(key), value);
     tell("enabled", json!(user.enabled));
     tell("claims", json!(user.claims));
+    if let Some(end) = user.valid_until {
+        tell("valid_until", json!(timestamp::format(end)));
+    }
     if let Some(username) = &user.username {
         tell("username", json!(username));
     }

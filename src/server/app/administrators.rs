@@ -37,7 +37,7 @@ impl App {
         };
         let reach = self.reach_of(administration, &admin.user);
         let roles = &self.registry.snapshot().catalogue.roles;
-        Ok(admin.user.enabled
+        Ok(admin.user.may_act()
             && reach.iter().any(|reached| reached == tenant)
             && administration.may_change(&person.claims, roles))
     }

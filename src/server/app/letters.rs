@@ -21,6 +21,7 @@ use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::mutex::Mutex;
 use gatepost_store::named_thread;
+use gatepost_store::users::UserRow;
 
 /// Each tells whoever tries it that somebody is called so.
 const MOST_TAKEN_NAMES: u32 = 10;
@@ -67,6 +68,15 @@ pub enum Errand {
         /// What the administrator is called who did it; `None` where nobody did it for them.
         by: Option<String>,
     },
+    /// Somebody signed in with their password, in a browser that is not known to be theirs.
+    NewBrowser {
+        user: Box<UserRow>,
+        installation_epoch: i64,
+        /// Names the browser. One form that was sent twice has one name.
+        browser: [u8; 32],
+    },
+    /// The link of such a letter disabled the account of this person.
+    Disabled(Box<UserRow>),
     Written(Letter),
 }
 
@@ -83,6 +93,8 @@ pub enum AccountChange {
     /// An account elsewhere can be used to sign in.
     Linked,
     Unlinked,
+    /// It ends then by itself.
+    Ends(Moment),
 }
 
 /// A letter that only has to be sent.

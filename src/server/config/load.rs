@@ -111,6 +111,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         brand: brand(reader),
         language: language(reader),
         mail: mail(reader),
+        new_browser_mail: reader.choice(&NEW_BROWSER_MAIL, &switch, true),
         key_days: key_days(reader),
         argon2: argon2(reader),
         passwords: NewPasswords {

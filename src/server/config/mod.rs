@@ -62,6 +62,8 @@ pub struct Config {
     pub language: &'static str,
     /// `None`: there is no e-mail, and no trace of it.
     pub mail: Option<Mail>,
+    /// `GATEPOST_NEW_BROWSER_MAIL`
+    pub new_browser_mail: bool,
     pub key_days: KeyDays,
     pub argon2: Argon2Parameters,
     pub passwords: NewPasswords,

@@ -98,6 +98,9 @@ settings! {
         "file that holds the password of that user";
     MAIL_FROM: Text, Described("required with `GATEPOST_SMTP_URL`"),
         "the address that e-mails come from";
+    NEW_BROWSER_MAIL: Text, Is("on"),
+        "`off`: people get no e-mail when somebody signs in with their password in a browser that \
+         was not used for it before";
     KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"),
         "days that a signing key is published before it signs";
     KEY_USE_DAYS: Number(1, 3_650), Is("90"), "days that a signing key signs";

@@ -278,6 +278,11 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["ISSUER", "both", "on"],
         ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
+        (
+            "GATEPOST_NEW_BROWSER_MAIL",
+            &["on", "off"],
+            &["true", "1", "ON"],
+        ),
         ("GATEPOST_ADMIN_API", &["on", "off"], &["true", "1", "ON"]),
         (
             "GATEPOST_PUSHED_REQUESTS",

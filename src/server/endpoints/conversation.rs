@@ -26,6 +26,7 @@ use crate::endpoints::account::linked;
 use crate::endpoints::consent;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::login::{self, Drawn, second_factor};
+use crate::endpoints::notices;
 use crate::endpoints::transaction::{
     self, AuthorizationTransaction, InSession, Judged, Opening, Proof, RequestContext, Taken,
 };
@@ -237,6 +238,7 @@ fn sign_in(
             context.redirect("/login")
         });
     };
+    notices::send_of_new_browser(context, &session, proof);
     let response = match next(context.within(Some(&session)), page, Step::AfterSignIn) {
         // The user is signed in although the client is told no: the browser must learn its session
         // in that answer.

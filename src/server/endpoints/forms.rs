@@ -76,6 +76,8 @@ named! {
         SignUp = "sign up",
         /// `/join`, where it makes the account.
         Join = "join",
+        /// Behind a link by which somebody says that a sign-in was not theirs.
+        NotMe = "not me",
         /// Behind a link that confirms an address.
         NewAddress = "new address",
         /// Behind a link to set a password.

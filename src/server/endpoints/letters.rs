@@ -13,7 +13,7 @@ use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
 use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
 use crate::config::Config;
-use crate::endpoints::notices::withhold;
+use crate::endpoints::notices::{reached, withhold};
 use crate::endpoints::transaction::{self, AuthorizationTransaction};
 use crate::keys::random;
 use crate::outbound::Undelivered;
@@ -22,11 +22,12 @@ use crate::pages::language::Language;
 use crate::pages::letters::{InvitationLetter, LetterFrame, LetterText, ResetAccount, printed};
 use gatepost_protocol::authorize::authorize_request::Ending;
 use gatepost_protocol::login::letters::{
-    LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld, verified_address,
+    LetterCounts, MOST_NEW_BROWSERS, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld,
+    verified_address,
 };
 use gatepost_protocol::login::mail_link::{
-    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, OnTheWay, PREFIX,
-    RESET_LIFETIME,
+    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, NEW_BROWSER_LIFETIME,
+    OnTheWay, PREFIX, RESET_LIFETIME,
 };
 use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
@@ -38,11 +39,14 @@ use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::{self, AuditEvent};
+use gatepost_store::disowned_sign_ins;
 use gatepost_store::sign_in_failures::{self, FailureBucket, FailureCount};
 use gatepost_store::sign_up_links::{self, SignUpLink};
-use gatepost_store::users::{self, CurrentUser};
+use gatepost_store::users::{self, CurrentUser, UserRow};
 
 pub const HOUR: Duration = Duration::from_secs(3_600);
+/// What the audit log calls a letter about a sign-in in a new browser.
+const NEW_BROWSER: &str = "new_browser";
 
 /// Attends to errands and letters, for as long as the process lives.
 pub fn keep_sending(app: &App) -> ! {
@@ -127,15 +131,7 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result {
         Errand::NewAddress { sub, to, link } => {
             let until = app.now().plus(ADDRESS_LIFETIME);
             let text = frame(app, asked, None).new_address(link.expose(), until);
-            let letter = letter(
-                app,
-                asked.language,
-                to,
-                &text,
-                vec![sub.clone()],
-                "new_address",
-            );
-            write_about(app, asked, b"addresses", sub, letter).map(drop)
+            write_to(app, asked, sub, to, &text, "new_address")
         }
         Errand::Notice {
             sub,
@@ -152,14 +148,68 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result {
             let page = format!("{}/account", app.issuer());
             let frame = frame(app, asked, Some(greeted));
             let text = frame.notice(username, *change, by.as_deref(), &page);
-            let letter = letter(app, asked.language, to, &text, vec![sub.clone()], "notice");
-            write_about(app, asked, b"notices", sub, letter).map(drop)
+            write_to(app, asked, sub, to, &text, "notice")
         }
+        Errand::NewBrowser {
+            user,
+            installation_epoch,
+            browser,
+        } => {
+            let sub = &user.sub;
+            let Some(to) = reached(&user.claims) else {
+                return Ok(());
+            };
+            if !disowned_sign_ins::take_new_browser(&app.store, sub, to.as_str(), browser)? {
+                return Ok(());
+            }
+            let until = asked.at.plus(NEW_BROWSER_LIFETIME);
+            let link = link(
+                app,
+                user,
+                *installation_epoch,
+                until,
+                LinkOrigin::NewBrowser,
+            );
+            let frame = frame(app, asked, Some(user.called()));
+            let text = frame.new_browser(user.designation(), &link, until);
+            write_to(app, asked, sub, &to, &text, NEW_BROWSER)
+        }
+        Errand::Disabled(person) => write_of_disabled(app, asked, person),
         Errand::Written(letter) => {
             enter(app, asked, letter.clone());
             Ok(())
         }
     }
+}
+
+/// Letters to those who look after a person whom a link disabled.
+fn write_of_disabled(app: &App, asked: &AskedBy, person: &UserRow) -> Result<()> {
+    let (Some(administration), Some(_)) = (&app.config.administration, app.letters.from()) else {
+        return Ok(());
+    };
+    let tenant = person.tenant.as_ref();
+    let page = format!("{}/admin", app.issuer());
+    for admin in disowned_sign_ins::administrators(&app.store, tenant, &administration.role)? {
+        if let Some(to) = reached(&admin.claims) {
+            let frame = frame(app, asked, Some(admin.called()));
+            let text = frame.disabled(person.designation(), &page);
+            write_to(app, asked, &admin.sub, &to, &text, "disabled")?;
+        }
+    }
+    Ok(())
+}
+
+/// A letter to one person, of a kind of which there may be so many.
+fn write_to(
+    app: &App,
+    asked: &AskedBy,
+    sub: &Subject,
+    to: &MailAddress,
+    text: &LetterText,
+    kind: &'static str,
+) -> Result<()> {
+    let letter = letter(app, asked.language, to, text, vec![sub.clone()], kind);
+    write_about(app, asked, kind.as_bytes(), sub, letter).map(drop)
 }
 
 /// `greeted` is what the person is called.
@@ -174,7 +224,8 @@ fn frame<'a>(app: &'a App, asked: &'a AskedBy, greeted: Option<&'a str>) -> Lett
     }
 }
 
-/// A letter about one account, of which there may be so many an hour. `false` where it is withheld.
+/// A letter about one account, of which there may be so many an hour; of those about new browsers,
+/// a day. `false` where it is withheld.
 pub fn write_about(
     app: &App,
     asked: &AskedBy,
@@ -182,12 +233,14 @@ pub fn write_about(
     sub: &Subject,
     letter: Letter,
 ) -> Result<bool> {
-    let counted = hourly_bucket(app, &[kind, sub.as_str().as_bytes()]);
+    let mut counted = hourly_bucket(app, &[kind, sub.as_str().as_bytes()]);
+    let mut most = MOST_OF_ACCOUNT;
+    if letter.kind == NEW_BROWSER {
+        counted.window = 24 * HOUR;
+        most = MOST_NEW_BROWSERS;
+    }
     let counts = sign_in_failures::record(&app.store, &[counted])?;
-    if counts
-        .iter()
-        .any(|count| count.failures > limit(MOST_OF_ACCOUNT))
-    {
+    if counts.iter().any(|count| count.failures > limit(most)) {
         withhold(app, asked, Some(sub), Withheld::Account);
         return Ok(false);
     }
@@ -408,7 +461,8 @@ fn write_reset(
         let has_password = user.password_hash.is_some() && user.username.is_some();
         accounts.push(ResetAccount {
             name: user.designation(),
-            link: has_password.then(|| link(app, found, until, origin.clone())),
+            link: has_password
+                .then(|| link(app, user, found.installation_epoch, until, origin.clone())),
         });
     }
     let greeted = match users {
@@ -439,7 +493,7 @@ pub fn of_link(
     let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
-    let link = link(app, found, until, origin);
+    let link = link(app, user, found.installation_epoch, until, origin);
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
@@ -474,13 +528,13 @@ pub fn of_link(
 
 fn link(
     app: &App,
-    found: &CurrentUser,
+    user: &UserRow,
+    installation_epoch: i64,
     expires_at: Instant,
     origin: LinkOrigin<OnTheWay>,
 ) -> String {
-    let user = &found.user;
     let link = MailLink {
-        user: user.of_link(found.installation_epoch),
+        user: user.of_link(installation_epoch),
         factors: user.factors,
         address_hash: origin.address_hash(&user.claims),
         expires_at,

@@ -5,6 +5,7 @@ mod address;
 mod flow;
 mod join;
 mod letter;
+mod not_me;
 mod passkey;
 mod password;
 mod sign_up;
@@ -28,6 +29,7 @@ use gatepost_store::users::CurrentUser;
 
 use flow::LinkRequest;
 use letter::LetterLink;
+use not_me::NotMe;
 use sign_up::SignUp;
 
 pub use flow::ACCOUNT;
@@ -115,7 +117,10 @@ fn go_on(asked: &LinkRequest<'_>, purpose: SealedPurpose) -> Result<Response> {
             link,
             browser,
             factor_shown,
-        } => asked.meet(Some(&browser), &LetterLink { link, factor_shown }),
+        } => match link.origin {
+            LinkOrigin::NewBrowser => asked.meet(Some(&browser), &NotMe(link)),
+            _ => asked.meet(Some(&browser), &LetterLink { link, factor_shown }),
+        },
         SealedPurpose::Join { link, browser } => asked.meet(Some(&browser), &link),
         SealedPurpose::NewAddress(link) => asked.meet(None, &link),
         SealedPurpose::SignUp(id) => asked.meet(None, &SignUp(id)),

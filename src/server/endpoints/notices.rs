@@ -1,17 +1,29 @@
 //! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
 //! tell people what changed about their account, whoever changed it.
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::Value;
+
 use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
+use crate::endpoints::cookies::Browser;
+use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::login::known_browser;
+use crate::endpoints::transaction::{Proof, RequestContext};
+use crate::keys::random;
+use crate::pages::language::Language;
 use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::session::PASSWORD;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::{UserRow, called};
+use gatepost_store::{StoreError, user_ends};
 
 /// Whoever wants a letter by this request.
 pub fn asked_by(app: &App, presentation: &Presentation<'_>) -> AskedBy {
@@ -69,6 +81,55 @@ pub fn send_by_administrator(
     leave(app, &asked, &before(user), change, Some(by.to_owned()));
 }
 
+/// Tells a user of the session that they, or a thief of their password, began in a browser that is
+/// not known to be theirs.
+pub fn send_of_new_browser(context: RequestContext<'_>, session: &CurrentSession, proof: &Proof) {
+    let RequestContext { app, request, .. } = context;
+    let user = &session.user;
+    let sub = &user.sub;
+    let is_theirs = |before: &CurrentSession| before.user.sub == *sub;
+    let by_password = proof.upstream.is_none() && proof.amr.iter().any(|one| one == PASSWORD);
+    let is_told = by_password
+        && app.config.new_browser_mail
+        && app.letters.from().is_some()
+        && !context.current_session.is_some_and(is_theirs)
+        && known_browser::account(app, request, Some(sub)).is_none();
+    if is_told {
+        let browser = Browser::of(&app.config, request).value;
+        let named = [sub.as_str().as_bytes(), browser.expose()];
+        let errand = Errand::NewBrowser {
+            user: Box::new(user.clone()),
+            installation_epoch: session.row.epochs.installation,
+            browser: app.vault.throttle_buckets.tag(&named),
+        };
+        let asked = asked_by(app, &context.presentation());
+        hand_over(app, &asked, Some(sub), errand);
+    }
+}
+
+/// Tells those whose end is near, each in their language and once, for the leader. Whoever has no
+/// address that counts is not told.
+pub fn tell_ends(app: &App) -> Result<(), StoreError> {
+    if !app.letters.has_room() || app.letters.from().is_none() {
+        return Ok(());
+    }
+    for user in user_ends::note_told(&app.store)? {
+        let locale = user.claims.get("locale").and_then(Value::as_str);
+        let language = locale.and_then(Language::asked_for);
+        let asked = AskedBy {
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            request_id: format!("{:016x}", u64::from_be_bytes(random::bytes())),
+            language: language.map_or(app.config.language, Language::tag),
+            browser: None,
+            at: app.now(),
+        };
+        if let Some(end) = user.valid_until {
+            leave(app, &asked, &before(&user), AccountChange::Ends(end), None);
+        }
+    }
+    Ok(())
+}
+
 /// Tells a user of a factor that took the place of all that they had.
 pub fn send_of_replacement(app: &App, presentation: &Presentation<'_>, user: &UserRow) {
     send(app, presentation, user, AccountChange::FactorAdded);
@@ -93,6 +154,11 @@ fn before(user: &UserRow) -> Noticed<'_> {
     }
 }
 
+/// Where letters reach whoever has these claims.
+pub fn reached(claims: &JsonObject) -> Option<MailAddress> {
+    MailAddress::parse(verified_address(claims)?).ok()
+}
+
 /// The same for a change by a program.
 pub fn notify(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
     leave(app, asked, before, change, None);
@@ -106,8 +172,7 @@ fn leave(
     change: AccountChange,
     by: Option<String>,
 ) {
-    let address = verified_address(before.claims).and_then(|text| MailAddress::parse(text).ok());
-    let (Some(to), Some(_)) = (address, app.letters.from()) else {
+    let (Some(to), Some(_)) = (reached(before.claims), app.letters.from()) else {
         return;
     };
     let errand = Errand::Notice {

@@ -51,8 +51,8 @@ pub fn page(
     )
 }
 
-/// Asks where a letter shall go. The hint gives way to a problem.
-pub(super) fn asking_page(
+/// Asks where a letter shall go, or something else. The hint gives way to a problem.
+pub fn asking_page(
     chrome: Chrome<'_>,
     title: &str,
     hint: &str,
@@ -100,6 +100,13 @@ pub fn address_page(
         }))
     };
     headed(chrome, false, texts.confirm_address_title, &card)
+}
+
+/// To somebody whose account is disabled now.
+pub fn disabled_page(chrome: Chrome<'_>) -> Markup {
+    let texts = chrome.texts;
+    let title = texts.not_me_disabled_title;
+    asking_page(chrome, title, texts.not_me_disabled, None, &html! {})
 }
 
 /// To somebody who is not signed in. `sign_in` is the sign-in page.

@@ -2,12 +2,15 @@
 //! buttons. Neither loads anything. Readers of letters know no stylesheets but those that stand at
 //! each element, and no content security policy of ours holds there.
 
+use std::net::IpAddr;
+
 use maud::{DOCTYPE, Markup, html};
 
 use crate::app::letters::{AccountChange, AskedBy};
 use crate::config::Brand;
 use crate::pages::moment;
 use crate::pages::texts::{Template, Texts};
+use gatepost_protocol::words::forwarded;
 use gatepost_protocol::words::instant::Instant;
 
 /// Characters of a name.
@@ -185,7 +188,17 @@ impl<'a> LetterFrame<'a> {
         page: &str,
     ) -> LetterText {
         let texts = self.texts;
+        let about = texts.letter_account.fill(username);
         let told = match change {
+            AccountChange::Ends(end) => {
+                let end = moment::in_utc(texts, end);
+                return self
+                    .begin()
+                    .say(&texts.letter_ends.fill(&end))
+                    .link(&about, texts.account_title, page)
+                    .say(texts.letter_ends_advice)
+                    .end(texts.letter_ends_subject);
+            }
             AccountChange::Password => texts.notice_password,
             AccountChange::PasswordRemoved => texts.notice_password_removed,
             AccountChange::Address => texts.notice_address,
@@ -197,7 +210,6 @@ impl<'a> LetterFrame<'a> {
             AccountChange::Linked => texts.notice_linked,
             AccountChange::Unlinked => texts.notice_unlinked,
         };
-        let about = texts.letter_account.fill(username);
         let draft = self.begin().say(told);
         let draft = match by {
             Some(name) => draft
@@ -211,6 +223,31 @@ impl<'a> LetterFrame<'a> {
             .link(&about, texts.account_title, page)
             .say(texts.letter_notice_not_you)
             .end(texts.letter_notice_subject)
+    }
+
+    /// About a sign-in in a browser that is new to them.
+    pub fn new_browser(self, username: &str, link: &str, until: Instant) -> LetterText {
+        let texts = self.texts;
+        self.begin()
+            .say(texts.letter_new_browser)
+            .asked_from(texts.letter_network, forwarded::shown_network)
+            .say(texts.letter_new_browser_yours)
+            .say(texts.letter_not_me)
+            .link(&texts.letter_account.fill(username), texts.not_me, link)
+            .until(until)
+            .end(texts.letter_new_browser_subject)
+    }
+
+    /// To an administrator, about somebody whose account the link in such a letter disabled. `page`
+    /// is where administrators look after people.
+    pub fn disabled(self, username: &str, page: &str) -> LetterText {
+        let texts = self.texts;
+        let about = texts.letter_account.fill(username);
+        self.begin()
+            .say(texts.letter_disabled)
+            .moment()
+            .link(&about, texts.admin_title, page)
+            .end(texts.letter_disabled_subject)
     }
 
     /// To try the mail server. For operators, in English.
@@ -259,12 +296,17 @@ impl Draft<'_> {
 
     /// From where it was asked for, when and by which browser.
     fn source(self) -> Self {
+        let sentence = self.frame.texts.letter_source;
+        self.asked_from(sentence, |address| address.to_canonical().to_string())
+    }
+
+    /// The same, with as much of the address as is shown.
+    fn asked_from(self, sentence: Template, shown: fn(IpAddr) -> String) -> Self {
         let LetterFrame { texts, asked, .. } = self.frame;
         let Some(asked) = asked else { return self };
-        let source = asked.source.to_canonical().to_string();
         let moment = moment::in_utc(texts, asked.at);
         let mut lines = vec![
-            texts.letter_source.fill(&source),
+            sentence.fill(&shown(asked.source)),
             texts.letter_moment.fill(&moment),
         ];
         if let Some(browser) = &asked.browser {
@@ -310,7 +352,7 @@ impl Draft<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::Ipv4Addr;
 
     use super::*;
     use crate::pages::language::Language;

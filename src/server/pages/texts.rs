@@ -444,6 +444,22 @@ texts! {
     letter_notice_press {}
     letter_notice_not_you
     letter_notice_by {}
+    letter_new_browser_subject {}
+    letter_new_browser
+    letter_network {}
+    letter_new_browser_yours
+    letter_not_me
+    letter_disabled_subject {}
+    letter_disabled
+    not_me
+    not_me_title
+    not_me_ends
+    not_me_disables
+    not_me_disabled_title
+    not_me_disabled
+    letter_ends_subject {}
+    letter_ends {}
+    letter_ends_advice
     no_address
     address_not_confirmed
     new_address
@@ -509,6 +525,12 @@ texts! {
     state
     invited
     no_second_factor
+    not_signed_in
+    has_ended
+    ends_at {}
+    valid_until
+    valid_until_hint
+    until_unfit
     locked_out
     nobody_found
     not_all_found

@@ -10,7 +10,7 @@ use gatepost_protocol::token::liveness::{LivenessFacts, given_at, session_of};
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
-use gatepost_protocol::words::session::SignIn;
+use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_registrar::explanation::Explained;
 use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
@@ -85,7 +85,7 @@ pub fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
             ));
         }
     }
-    parts.extend(people(token, &facts, user.is_some_and(|user| user.enabled)));
+    parts.extend(people(token, &facts, user.as_ref()));
     let given = of_code.or_else(|| given_at(token, &facts));
     parts.extend(epochs(token, given.unwrap_or(facts.epochs), facts.epochs));
     if token.delegation.is_some() {
@@ -99,7 +99,7 @@ pub fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
 }
 
 /// The client, the user, and the session where a token ends with it.
-fn people(token: &AccessToken, facts: &LivenessFacts, user_enabled: bool) -> Vec<Part> {
+fn people(token: &AccessToken, facts: &LivenessFacts, row: Option<&User>) -> Vec<Part> {
     let mut parts = vec![part(
         facts.client_enabled,
         format!("the client {}", in_text(token.client_id.as_str())),
@@ -107,10 +107,16 @@ fn people(token: &AccessToken, facts: &LivenessFacts, user_enabled: bool) -> Vec
         of_client(token),
     )];
     if let Some(user) = &token.user {
+        let end = row.and_then(|row| row.valid_until);
+        let until = end.map(|end| format!(", until {}", time(end)));
         parts.push(part(
-            user_enabled,
-            format!("the user {}", user.subject.as_str()),
-            "user_changed user_removed",
+            row.is_some_and(|row| row.enabled),
+            format!(
+                "the user {}{}",
+                user.subject.as_str(),
+                until.unwrap_or_default()
+            ),
+            "user_changed user_removed user_expired",
             of_user(user),
         ));
     }

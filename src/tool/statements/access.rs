@@ -55,7 +55,7 @@ FROM clients c CROSS JOIN LATERAL (
     WHERE jsonb_typeof(c.metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
       AND (:subs::text[] IS NULL OR EXISTS (
           SELECT FROM users u CROSS JOIN LATERAL (SELECT u.tenant AS name) AS t
-          WHERE u.enabled AND u.sub = ANY(:subs::text[]) AND {lets tenant in}))
+          WHERE {may act} AND u.sub = ANY(:subs::text[]) AND {lets tenant in}))
     UNION ALL
     SELECT m.* FROM jsonb_array_elements_text(
         CASE jsonb_typeof(c.metadata -> 'allowed_roles') WHEN 'array'
@@ -68,7 +68,7 @@ FROM clients c CROSS JOIN LATERAL (
                coalesce(to_char(DATE '1970-01-01' + o.day, 'YYYY-MM-DD'), ''), m.tenant
         FROM role_members m JOIN users u ON u.sub = m.sub
         LEFT JOIN client_user_uses o ON o.sub = m.sub AND o.client_id = c.client_id
-        WHERE m.tenant = t.name AND m.role = r.role AND u.enabled
+        WHERE m.tenant = t.name AND m.role = r.role AND {may act}
           AND (:subs::text[] IS NULL OR u.sub = ANY(:subs::text[]))
           AND m.sub > CASE WHEN (r.role, t.name) = (:role::text, :tenant::text)
                            THEN :sub::text ELSE '' END

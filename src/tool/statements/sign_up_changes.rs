@@ -7,9 +7,9 @@ use gatepost_store::{Result, Store, bind, tenant_text};
 
 const INSERT: &str = "
 WITH added AS (
-    INSERT INTO sign_up_links (id, tenant, roles, domain, uses, expires_at)
-    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4,
-            :expires_at::timestamptz)
+    INSERT INTO sign_up_links (id, tenant, roles, domain, accounts_for, uses, expires_at)
+    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :accounts_for::int8,
+            :uses::int4, :expires_at::timestamptz)
     RETURNING id
 ), {audited added} FROM added";
 
@@ -19,6 +19,7 @@ pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Resul
         ..link {
             roles,
             domain,
+            accounts_for,
             uses,
             expires_at
         },

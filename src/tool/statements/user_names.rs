@@ -7,7 +7,7 @@ use gatepost_store::users::{self, UserRow};
 use gatepost_store::{Result, bind, read, tenant_text};
 
 const FIND_USER_BY_NAME: &str = "
-SELECT u.* FROM users u
+SELECT u.*, {has ended} FROM users u
 WHERE u.tenant = :tenant::text
   AND (u.username_key = lower(normalize(:username::text, NFKC))
        OR (u.username IS NULL AND u.sub = :username::text))

@@ -1,4 +1,4 @@
-//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
+//! `gatepost user role|set|disable|enable|until|remove|link|unlink`: what changes about somebody.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,11 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::names::hint;
-use gatepost_protocol::registration::user::is_possible_claim;
+use gatepost_protocol::registration::user::{is_possible_claim, valid_until};
 use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::TenantName;
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::enactment::{note_shared_address, remove_user};
@@ -74,6 +75,41 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> CommandResult {
             "cannot sign in any longer; what was signed in is over"
         };
         Ok(format!("{} {done}", user.designation()))
+    })?;
+    say(text)
+}
+
+/// Until when they are there.
+pub(crate) fn until(invocation: &Invocation) -> CommandResult {
+    let valid_until = match invocation.value(1) {
+        "never" => None,
+        text => Some(valid_until(text).map_err(|rule| {
+            Failure::Usage(format!("\"{}\" {rule}; or never", text.escape_debug()))
+        })?),
+    };
+    let text = change(invocation, |writer, user| {
+        if user.valid_until == valid_until {
+            writer.confirm()?;
+            return Ok(format!("that is so of {} already", user.designation()));
+        }
+        let told = |end: Option<Instant>| json!({"valid_until": end.map(output::time)});
+        let detail = json!({"old": told(user.valid_until), "new": told(valid_until)});
+        let user = UserRow {
+            valid_until,
+            ..user
+        };
+        let user = write(writer, user, detail)?;
+        let name = user.designation();
+        Ok(match valid_until {
+            Some(end) => {
+                let end = output::time(end);
+                format!(
+                    "{name} can sign in until {end}; then what was signed in is over, at once \
+                         where that is past"
+                )
+            }
+            None => format!("{name} can sign in without an end"),
+        })
     })?;
     say(text)
 }

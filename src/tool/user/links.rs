@@ -157,10 +157,10 @@ fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> CommandResu
 }
 
 fn check_can_sign_in(user: &UserRow) -> CommandResult {
-    if user.enabled && user.username.is_some() {
+    if user.may_act() && user.username.is_some() {
         return Ok(());
     }
-    refuse("that user cannot sign in with a password: no user name, or disabled")
+    refuse("that user cannot sign in with a password: no user name, disabled, or out of time")
 }
 
 pub(super) fn print_link(

@@ -167,12 +167,23 @@ impl Administrator<'_> {
     fn new_person(&self, batch: &str, asked_tenant: &str, newcomer: &Newcomer) -> NewPerson {
         let mut claims = Map::new();
         newcomer.details.write(&mut claims);
-        let said = json!([self.sub(), batch, asked_tenant, newcomer.username, claims]).to_string();
+        let until = &newcomer.details.until;
+        let said = json!([
+            self.sub(),
+            batch,
+            asked_tenant,
+            newcomer.username,
+            claims,
+            until
+        ]);
+        let said = said.to_string();
         let tokens = &self.context.app.vault.form_tokens;
         let tag = tokens.tag(&[b"invited people", said.as_bytes()]);
         NewPerson {
             sub: Subject::of_random(tag.first_chunk().copied().unwrap_or_default()),
             username: newcomer.username.clone(),
+            // It was looked at before.
+            valid_until: newcomer.details.valid_until().unwrap_or_default(),
             claims,
         }
     }

@@ -1,4 +1,4 @@
-//! People in pasted lines, from a spreadsheet or by hand: `name,address,user name,roles`.
+//! People in pasted lines, from a spreadsheet or by hand: `name,address,user name,roles,end`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use gatepost_server::endpoints::forms::tidy;
 use gatepost_server::pages::texts::Texts;
 
 /// The words of a header, beside those of the page's language.
-const HEADER_WORDS: [&str; 5] = ["name", "address", "e-mail", "user name", "roles"];
+const HEADER_WORDS: [&str; 6] = ["name", "address", "e-mail", "user name", "roles", "end"];
 
 /// Reads the lines, and tells all that is wrong with each. Empty ones, a byte order mark and a
 /// header are skipped. Fields are separated by whichever of comma, semicolon and tab the first line
@@ -58,7 +58,13 @@ fn fields_of(line: &str, separator: u8) -> StringRecord {
 
 fn is_header(fields: &StringRecord, texts: &Texts) -> bool {
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let own_words = [name, texts.email_address, texts.username, texts.roles];
+    let own_words = [
+        name,
+        texts.email_address,
+        texts.username,
+        texts.roles,
+        texts.valid_until,
+    ];
     let is_word = |field: &str| {
         let mut words = HEADER_WORDS.iter().chain(&own_words);
         words.any(|word| word.to_lowercase() == field.to_lowercase())
@@ -76,7 +82,7 @@ fn read_line(
         number,
         ..PastedLine::default()
     };
-    if !(2..=4).contains(&fields.len()) {
+    if !(2..=5).contains(&fields.len()) {
         line.mistakes.push(texts.line_columns.to_owned());
         return line;
     }
@@ -88,6 +94,7 @@ fn read_line(
         details: PersonDetails {
             name: tidy(fields.get(0), 200),
             address: field(1).to_owned(),
+            until: field(4).to_owned(),
             roles: Vec::new(),
         },
     };
@@ -168,6 +175,7 @@ mod tests {
                 details: PersonDetails {
                     name,
                     address,
+                    until: String::new(),
                     roles,
                 },
             },

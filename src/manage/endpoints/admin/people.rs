@@ -11,6 +11,7 @@ use gatepost_protocol::words::parameters;
 use gatepost_server::app::failure::Result;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;
+use gatepost_store::user_ends::TOLD_BEFORE;
 
 /// How many people a page shows.
 const PAGE: usize = 25;
@@ -86,6 +87,7 @@ impl Administrator<'_> {
             (further, Some(first.unwrap_or(Subject::new(sub))))
         };
         let people = self.people(&subs, asked.roles)?;
+        let now = self.context.app.now();
         Ok(PeoplePage {
             page: self.page,
             asked,
@@ -93,6 +95,7 @@ impl Administrator<'_> {
             has_ticks: false,
             locked_out: self.locked_out(&people)?,
             people,
+            soon: now..now.plus(TOLD_BEFORE),
             count,
             is_cut: is_cut && next.is_none(),
             next,

@@ -206,7 +206,7 @@ impl Deed<'_> {
         Ok(match self.decision {
             "enable" => user.enabled,
             "disable" => !user.enabled,
-            "save" => self.typed == PersonDetails::stored(&user.claims),
+            "save" => self.typed == PersonDetails::stored(user),
             "let_try" => administrator
                 .wrong_passwords(person)?
                 .locked_until
@@ -308,7 +308,7 @@ impl Deed<'_> {
         }
     }
 
-    /// Name, address and roles.
+    /// Name, address, end and roles.
     fn save(&self) -> Result<Response> {
         let administrator = self.administrator;
         let typed = &self.typed;
@@ -316,17 +316,25 @@ impl Deed<'_> {
             return self.not_done(self.person, self.texts.role_gone);
         }
         let before = self.user;
-        let had = PersonDetails::stored(&before.claims);
+        let had = PersonDetails::stored(before);
         let has_new_address = typed.address != had.address;
         let mut user = before.clone();
         if has_new_address && let Some(problem) = self.set_address(&mut user, &had.address)? {
             return self.not_done(self.person, problem);
+        }
+        let has_new_end = self.form.was_sent("until") && typed.until != had.until;
+        if has_new_end {
+            let Ok(end) = typed.valid_until() else {
+                return self.not_done(self.person, self.texts.until_unfit);
+            };
+            user.valid_until = end;
         }
         typed.write(&mut user.claims);
         let compared = [
             ("name", typed.name != had.name),
             ("email", has_new_address),
             ("role", typed.roles != had.roles),
+            ("valid_until", has_new_end),
             ("username", user.username != before.username),
         ];
         let changed = compared.into_iter().filter(|(_, is_another)| *is_another);

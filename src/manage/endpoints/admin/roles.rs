@@ -91,7 +91,7 @@ impl Administrator<'_> {
         let people = self.people(&subs, None)?;
         let events = people.iter().map(|person| {
             let user = &person.found.user;
-            let had = PersonDetails::stored(&user.claims).roles;
+            let had = PersonDetails::stored(user).roles;
             let kept = Vec::from_iter(had.iter().filter(|had| *had != role));
             let detail = json!({"changed": ["role"], "old": {"role": had}, "new": {"role": kept}});
             self.event("user_changed", &user.sub, detail)

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::people::{role_choices, role_name, roles_had};
-use crate::pages::admin::person::{PersonDetails, name_field};
+use crate::pages::admin::person::{PersonDetails, name_field, until_field};
 use crate::pages::admin::{AdminChrome, choice, page_of};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
@@ -45,6 +45,8 @@ pub enum InviteProblem {
     Account(JoinProblem),
     /// People sign in by their addresses, too.
     AddressHeld,
+    /// What was typed for their end says nothing.
+    UntilUnfit,
     /// A role was ticked that is not there any more.
     RoleGone,
     /// The form came of another session, or too late.
@@ -52,16 +54,18 @@ pub enum InviteProblem {
 }
 
 impl InviteProblem {
-    /// What is wrong with the address or the user name of somebody.
+    /// What is wrong with the address, the user name or the end of somebody.
     pub fn of(newcomer: &Newcomer, by_letter: bool) -> Option<InviteProblem> {
         let address = newcomer.details.address.as_str();
         let is_needed = by_letter || !address.is_empty();
         let problem = if is_needed && MailAddress::parse(address).is_err() {
-            JoinProblem::Other(AccountProblem::AddressUnfit)
+            Some(JoinProblem::Other(AccountProblem::AddressUnfit))
         } else {
-            JoinProblem::of_name(&newcomer.username, address)?
+            JoinProblem::of_name(&newcomer.username, address)
         };
-        Some(InviteProblem::Account(problem))
+        let is_unfit = newcomer.details.valid_until().is_err();
+        let until = is_unfit.then_some(InviteProblem::UntilUnfit);
+        problem.map(InviteProblem::Account).or(until)
     }
 
     /// The field that it concerns, and what it says.
@@ -69,6 +73,7 @@ impl InviteProblem {
         match self {
             InviteProblem::Account(problem) => problem.told(texts),
             InviteProblem::AddressHeld => (Some("new-address"), texts.line_held.to_owned()),
+            InviteProblem::UntilUnfit => (Some("until"), texts.until_unfit.to_owned()),
             InviteProblem::Undone(sentence) => (None, sentence.to_owned()),
             InviteProblem::RoleGone => (Some("role-0"), texts.role_gone.to_owned()),
         }
@@ -76,7 +81,8 @@ impl InviteProblem {
 }
 
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
-/// `batch`, `username`, `name`, `address`, `tenant`, and any number of `role` and `offered`.
+/// `batch`, `username`, `name`, `address`, `until`, `tenant`, and any number of `role` and
+/// `offered`.
 pub fn invite_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
@@ -94,6 +100,7 @@ pub fn invite_page(
     let PersonDetails {
         name,
         address,
+        until,
         roles,
     } = &typed.details;
     let card = html! {
@@ -118,6 +125,7 @@ pub fn invite_page(
                     aria-invalid=[is_wrong("new-address")]
                     aria-describedby=[described("new-address")];
             }
+            (until_field(texts, until, wrong == Some("until")))
             (tenant_field(texts, invitation, chosen))
             (role_choices(around, invitation.catalogue, invitation.given_roles, roles))
             (submit(texts.invite))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::iter;
+use std::ops::Range;
 
 use maud::{Markup, html};
 
@@ -12,6 +13,7 @@ use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_server::pages::frame::hidden;
 use gatepost_server::pages::moment::{at, on_day};
@@ -32,6 +34,8 @@ pub struct PeoplePage<'a> {
     pub people: Vec<Person>,
     /// Those of them whom too many wrong passwords keep from signing in.
     pub locked_out: BTreeSet<Subject>,
+    /// Ends that come so soon are told.
+    pub soon: Range<Instant>,
     /// How many people are what was asked for; `None` where it would take a look at everybody.
     pub count: Option<String>,
     /// Whether there are more people with these words, whom no further page shows.
@@ -94,6 +98,7 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
         ("invited", texts.invited),
         ("disabled", texts.disabled),
         ("no-second-factor", texts.no_second_factor),
+        ("not-signed-in", texts.not_signed_in),
         (LOCKED, texts.locked_out),
     ];
     let chosen = page.asked.roles.and_then(<[_]>::first).copied();
@@ -149,7 +154,7 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
     let has_tenants = !page.catalogue.tenants.is_empty();
     let address = around.address(&page_of("people", user.sub.as_str()));
     let lacks_factor =
-        user.enabled && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
+        user.may_act() && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
     html! {
         tr {
             th scope="row" {
@@ -183,12 +188,17 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
             td {
                 @if !user.enabled {
                     span .badge { (texts.disabled) }
+                } @else if user.has_ended {
+                    span .badge { (texts.has_ended) }
                 } @else if page.locked_out.contains(&user.sub) {
                     span .badge .warning { (texts.locked_out) }
                 } @else if person.is_new() {
                     span .badge { (texts.invited) }
                 } @else if lacks_factor {
                     span .badge .warning { (texts.no_second_factor) }
+                }
+                @if let Some(end) = user.valid_until && page.soon.contains(&end) {
+                    " " span .badge .warning { (at(texts, texts.ends_at, end)) }
                 }
             }
         }

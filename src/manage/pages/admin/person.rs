@@ -1,5 +1,7 @@
 //! One person: what keeps them from signing in, and what an administrator can do about it.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -12,6 +14,8 @@ use crate::statements::roles::Opened;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
+use gatepost_protocol::registration::timestamp::format_day;
+use gatepost_protocol::registration::user::valid_until;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::Members;
@@ -56,30 +60,47 @@ pub struct PersonView<'a> {
     pub typed: Option<&'a PersonDetails>,
 }
 
-/// Name, address and roles, as they are stored or were typed.
+/// Name, address, end and roles, as they are stored or were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonDetails {
     pub name: String,
     pub address: String,
+    /// The last day; empty: without an end.
+    pub until: String,
     /// Sorted.
     pub roles: Vec<String>,
 }
 
 impl PersonDetails {
-    pub fn stored(claims: &Map<String, Value>) -> PersonDetails {
+    pub fn stored(user: &UserRow) -> PersonDetails {
+        let last = |end: Instant| format_day(end.minus(Duration::from_micros(1)).day());
+        PersonDetails {
+            until: user.valid_until.map(last).unwrap_or_default(),
+            ..PersonDetails::claimed(&user.claims)
+        }
+    }
+
+    /// Until when they are there; the error says what is wrong with what was typed.
+    pub fn valid_until(&self) -> Result<Option<Instant>, &'static str> {
+        let typed = Some(self.until.as_str()).filter(|typed| !typed.is_empty());
+        typed.map(valid_until).transpose()
+    }
+
+    fn claimed(claims: &Map<String, Value>) -> PersonDetails {
         let name = claims.text("name");
         let mut roles = Vec::from_iter(roles_of(claims).into_iter().map(str::to_owned));
         roles.sort_unstable();
         PersonDetails {
             name: name.unwrap_or_default().to_owned(),
             address: stored_address(claims).unwrap_or_default().to_owned(),
+            until: String::new(),
             roles,
         }
     }
 
-    /// Writes what is another than stored.
+    /// Writes the claims that are others than stored.
     pub fn write(&self, claims: &mut Map<String, Value>) {
-        let stored = PersonDetails::stored(claims);
+        let stored = PersonDetails::claimed(claims);
         let texts = [
             ("name", &self.name, stored.name),
             ("email", &self.address, stored.address),
@@ -98,7 +119,7 @@ impl PersonDetails {
 }
 
 /// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
-/// with `name`, `address`, `also_username` and any number of `role` and `offered`, `end_session`
+/// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`, `end_session`
 /// with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`, `enable`.
 pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
@@ -189,11 +210,17 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 dd {
                     @if !user.enabled {
                         (texts.disabled)
+                    } @else if user.has_ended {
+                        (texts.has_ended)
                     } @else if person.is_new() {
                         (texts.invited)
                     } @else {
                         (texts.enabled)
                     }
+                }
+                @if let Some(end) = user.valid_until {
+                    dt { (texts.valid_until) }
+                    dd { (at(texts, Template("{}"), end)) }
                 }
                 @if let Some(tenant) = &user.tenant {
                     dt { (texts.organisation) }
@@ -395,7 +422,7 @@ pub fn asking_page(
 fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
-    let stored = PersonDetails::stored(&user.claims);
+    let stored = PersonDetails::stored(user);
     let typed = view.typed.unwrap_or(&stored);
     let fields = html! {
         (name_field(texts, &typed.name))
@@ -416,6 +443,8 @@ fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) ->
                 div { label for="also-username" { (texts.also_username) } }
             }
         }
+        (until_field(texts, &typed.until, false))
+        (beside(texts, &typed.until, &stored.until))
         (role_choices(around, view.catalogue, view.given_roles, &typed.roles))
         div .actions { (primary_button("save", texts.save)) }
     };
@@ -433,6 +462,19 @@ pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
             label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
             input #name type="text" name="name" value=(name) maxlength="200" autocomplete="off"
                 dir="auto";
+        }
+    }
+}
+
+pub(super) fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup {
+    let invalid = is_wrong.then_some("true");
+    let described = invalid.map_or("until-hint", |_| "problem until-hint");
+    html! {
+        div .field {
+            label for="until" { (texts.valid_until) }
+            input #until type="date" name="until" value=(until) autocomplete="off"
+                aria-invalid=[invalid] aria-describedby=(described);
+            p #until-hint .hint { (texts.valid_until_hint) }
         }
     }
 }

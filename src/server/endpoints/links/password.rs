@@ -66,7 +66,7 @@ pub fn user_of<Wish>(
         return Ok(None);
     };
     let is_over = match origin {
-        LinkOrigin::Plain | LinkOrigin::With(_) => false,
+        LinkOrigin::Plain | LinkOrigin::With(_) | LinkOrigin::NewBrowser => false,
         LinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
         LinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
     };

@@ -225,7 +225,7 @@ fn may_sign_in(
     match ticket {
         Some(ticket) => stands(ticket, user),
         None => {
-            user.enabled
+            user.may_act()
                 && user.tenant == transaction.request.acr_values.tenant
                 && transaction.choices().password
         }

@@ -103,7 +103,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome> {
         .as_ref()
         .and_then(|found| found.user.password_hash.as_ref());
     let verdict = hashing.verify(stored, attempt.password);
-    match (verdict, account.user.filter(|found| found.user.enabled)) {
+    match (verdict, account.user.filter(|found| found.user.may_act())) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
             // Where a second factor is to follow, the wrong ones are forgotten once that is right:
             // see `counted_wrong`.

@@ -393,7 +393,7 @@ pub fn show_code(
 
 /// Whether the user is still as they were when the ticket was made.
 pub fn stands(ticket: &Ticket, user: &UserRow) -> bool {
-    user.enabled
+    user.may_act()
         && user.sub == ticket.subject
         && user.epoch == ticket.epoch
         && user.factors == ticket.factors

@@ -472,6 +472,8 @@ fn new_user(tenant: Option<&TenantName>, claims: Map<String, Value>) -> UserRow 
         tenant: tenant.cloned(),
         password_hash: None,
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims,
         epoch: 0,
         factors: 0,

@@ -26,6 +26,8 @@ fn alice() -> ScimUser {
             tenant: None,
             password_hash: None,
             enabled: true,
+            valid_until: None,
+            has_ended: false,
             claims: claims.as_object().cloned().unwrap_or_default(),
             epoch: 0,
             factors: 0,

@@ -9,9 +9,7 @@ use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use gatepost_protocol::token::access_token::AccessToken;
-use gatepost_protocol::token::id_jag::{
-    ID_JAG_TYPE, LIFETIME, NOT_APPLICABLE, as_access_token, judge, read,
-};
+use gatepost_protocol::token::id_jag::{ID_JAG_TYPE, NOT_APPLICABLE, as_access_token, judge, read};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::Client;
@@ -53,7 +51,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     Ok(TokenResponse {
         access_token: id_jag,
         token_type: NOT_APPLICABLE,
-        expires_in: LIFETIME.as_secs(),
+        expires_in: granted.lifetime(now).as_secs(),
         id_token: None,
         refresh_token: None,
         scope: granted.scope,

@@ -260,7 +260,8 @@ impl<'a> Issue<'a> {
 
     fn describe(&self, narrowed: Narrowed, additions: Additions) -> AccessToken {
         let grant_ends_at = self.grant().map(|grant| grant.expires_at);
-        let latest = [grant_ends_at, additions.ends_at].into_iter().flatten();
+        let user_ends_at = self.user.and_then(|user| user.user.valid_until);
+        let latest = [grant_ends_at, user_ends_at, additions.ends_at];
         AccessToken {
             jti: self.jti(),
             client_id: self.client.client_id.clone(),
@@ -277,7 +278,7 @@ impl<'a> Issue<'a> {
             claims: additions.claims,
             delegation: additions.delegation,
             issued_at: self.now,
-            expires_at: expiry(self.now, self.lifetime, latest.min()),
+            expires_at: expiry(self.now, self.lifetime, latest.into_iter().flatten().min()),
             confirmation: self.bound_to,
         }
     }
@@ -332,7 +333,7 @@ impl<'a> Issue<'a> {
                 &self.snapshot.catalogue,
             ),
             issued_at: self.now,
-            lifetime: client.lifetimes.id_token,
+            lifetime: user.user.at_most(client.lifetimes.id_token, self.now),
         };
         let claims = claims.claims(alg);
         sign(self.snapshot, self.now, alg, ID_TOKEN_TYP, &claims)
