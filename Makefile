@@ -11,7 +11,7 @@ help: ## Show this list
 
 run: ## Build, and start everything for trying out (ports of your own: LISTEN=9000 DEMO_LISTEN=9001)
 	@tests/need rust compiler postgres $(addprefix free:,$(LISTEN) $(DEMO_LISTEN))
-	@[ -e $${CARGO_TARGET_DIR:-target}/debug/gatepost ] || echo "The first build takes about nine minutes on two cores; later ones seconds."
+	@[ -e $${CARGO_TARGET_DIR:-target}/debug/gatepost ] || echo "The first build takes some four minutes on two cores; later ones seconds."
 	@cargo build --bins
 	@cargo run --bin gatepost-dev -- $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
 

@@ -717,8 +717,8 @@ What if a user name changes? | operate/people | A user name that changes | which
 How do I try it on macOS, Windows or Fedora? | operate/trying-it
     | Trying it on macOS, Windows and Fedora | deploy/demo.yaml
 Does it work behind Traefik? | operate/proxies/traefik | Traefik | was tried by hand
-How does an API ask for a stronger sign-in? | operate/second-factors
-    | Step-up at your API | insufficient_user_authentication
+How does an API ask for a stronger sign-in? | connect/step-up
+    | The API: step-up at your API | insufficient_user_authentication
 How do I put a sign-in in front of something? | connect/oauth2-proxy | oauth2-proxy | backend_logout_url
 How do roles get into Grafana? | connect/grafana | Grafana | role_attribute_path
 Why is the session empty? | connect/generic-oauth | The session is empty | always_include_user_claims_in_id_token
@@ -727,6 +727,13 @@ What is invalid_scope? | connect/generic-oauth | When it goes wrong | invalid_sc
 Does it do SAML, or SCIM? | ../README | What it does not do | SAML
 Does Spring Boot 4 take the access tokens? | connect/java-spring | Spring Boot | validateType(false)
 How do I use a private CA in Rust? | connect/rust | Rust | CA_FILE
+Who has not signed in for 90 days? | questions | Who has not signed in for 90 days? | --not-signed-in-for
+How do I unlock somebody? | questions | Somebody is locked out | Let them try now
+Does it run below a path? | questions | Running below a path | handle_path
+Where is the audience? | questions | aud is missing or wrong | {issuer}/resources
+Is there impersonation? | questions | Can I sign in as somebody else (impersonation)? | act
+What is the port itself for? | operate/limits | The port itself | Without a proxy
+Who did what last night? | operate/audit | The audit log | --until
 ";
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Figures {
     postgres: f64,
     load_tool: f64,
     commits: f64,
+    /// How often a thread of the server went to sleep, a flow.
+    sleeps: f64,
 }
 
 /// A flow and its figures, by provider; none where a provider does not have it.
@@ -62,6 +64,7 @@ impl Figures {
             postgres: spent.postgres * 1_000.0 / flows,
             load_tool: spent.load_tool * 1_000.0 / flows,
             commits: spent.commits as f64 / flows,
+            sleeps: spent.sleeps as f64 / flows,
         }
     }
 }
@@ -85,7 +88,7 @@ impl Report {
     fn table(&self, index: usize, name: &str) -> String {
         let mut text = format!(
             "| {name} | flows/s | p50 ms | p95 | p99 | new connections: flows/s | p99 | CPU ms a flow: server | Postgres | \
-             load tool | commits a flow |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+             load tool | commits a flow | sleeps |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         );
         for row in &self.rows {
             if let Some(Some(figures)) = row.figures.get(index) {
@@ -239,12 +242,13 @@ impl Figures {
             }
         };
         format!(
-            "{:.0} | {p50:.2} | {p95:.2} | {p99:.2} | {new_rate} | {new_p99} | {} | {} | {} | {:.2}",
+            "{:.0} | {p50:.2} | {p95:.2} | {p99:.2} | {new_rate} | {new_p99} | {} | {} | {} | {:.2} | {:.2}",
             self.rate,
             cost(self.server),
             cost(self.postgres),
             cost(self.load_tool),
-            self.commits
+            self.commits,
+            self.sleeps
         )
     }
 }

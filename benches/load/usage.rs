@@ -1,4 +1,5 @@
-//! What the processes of a server use, read from `/proc`, and what Postgres commits.
+//! What the processes of a server use and how often they sleep, read from `/proc`, and what Postgres
+//! commits.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,13 +9,14 @@ use postgres::{Client, NoTls};
 /// Clock ticks a second in `/proc`; the same on every Linux this runs on (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
 
-/// CPU seconds and commits up to a moment.
+/// CPU seconds, commits, and how often a thread of the server went to sleep, up to a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub server: f64,
     pub postgres: f64,
     pub load_tool: f64,
     pub commits: u64,
+    pub sleeps: u64,
 }
 
 impl Usage {
@@ -25,6 +27,7 @@ impl Usage {
             postgres: self.postgres - before.postgres,
             load_tool: self.load_tool - before.load_tool,
             commits: self.commits.saturating_sub(before.commits + 1),
+            sleeps: self.sleeps.saturating_sub(before.sleeps),
         }
     }
 
@@ -33,6 +36,7 @@ impl Usage {
         self.postgres += further.postgres;
         self.load_tool += further.load_tool;
         self.commits += further.commits;
+        self.sleeps += further.sleeps;
     }
 }
 
@@ -77,6 +81,7 @@ impl Watched {
             postgres: self.postmaster.map_or(f64::NAN, cpu_of_tree),
             load_tool: ticks(std::process::id()).map_or(f64::NAN, |ticks| ticks.own / TICKS),
             commits: self.transactions().unwrap_or(0),
+            sleeps: self.server.map_or(0, sleeps_of_tree),
         }
     }
 
@@ -86,8 +91,8 @@ impl Watched {
         for pid in self.server.map(tree).unwrap_or_default() {
             let rollup =
                 fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-            memory.rss += kib(&rollup, "Rss:");
-            memory.pss += kib(&rollup, "Pss:");
+            memory.rss += number(&rollup, "Rss:");
+            memory.pss += number(&rollup, "Pss:");
         }
         memory
     }
@@ -112,6 +117,20 @@ struct Ticks {
 fn cpu_of_tree(root: u32) -> f64 {
     let all = tree(root).into_iter().filter_map(ticks);
     all.map(|ticks| ticks.own + ticks.ended).sum::<f64>() / TICKS
+}
+
+/// Voluntary context switches of the threads that there are.
+fn sleeps_of_tree(root: u32) -> u64 {
+    let tasks = |pid| {
+        fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+    };
+    let tasks = tree(root).into_iter().flat_map(tasks).flatten();
+    let statuses = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    statuses
+        .map(|status| number(&status, "voluntary_ctxt_switches:"))
+        .sum()
 }
 
 /// A process and all below it.
@@ -164,7 +183,7 @@ fn fields(pid: u32) -> Option<Vec<String>> {
     )
 }
 
-fn kib(rollup: &str, name: &str) -> u64 {
+fn number(rollup: &str, name: &str) -> u64 {
     let line = rollup
         .lines()
         .find_map(|line| line.strip_prefix(name))

@@ -76,7 +76,10 @@ pub(super) fn read(
         }
     }
     problems.extend(document.own_tokens(registrar.config.base_url.as_str()));
-    let given = gather(&document, &registrar.origin, &mut problems);
+    let origin = &registrar.origin;
+    let entries = document.entries.iter();
+    let given = entries.map(|entry| given_secrets(entry, origin, &mut problems));
+    let given = Vec::from_iter(given);
     if problems.is_empty() {
         drop((value, stored));
         let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
@@ -297,19 +300,7 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
     (row.sub, user)
 }
 
-/// Fetches and hashes the secrets of each object of a document; notes every one that cannot be had.
-fn gather(
-    document: &Document,
-    origin: &DocumentOrigin<'_>,
-    problems: &mut Vec<DocumentProblem>,
-) -> Vec<GivenSecrets> {
-    document
-        .entries
-        .iter()
-        .map(|entry| given_secrets(entry, origin, problems))
-        .collect()
-}
-
+/// Fetches and hashes the secrets of one object; notes every one that cannot be had.
 fn given_secrets(
     entry: &DocumentEntry,
     origin: &DocumentOrigin<'_>,

@@ -3,6 +3,7 @@
 //! parameters.
 
 use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::mem;
@@ -27,6 +28,12 @@ use gatepost_store::named_thread;
 
 /// How many lines wait for a reader who is slow or has stopped: one or two megabytes.
 const MOST_WAITING: usize = 8_192;
+/// How long lines gather before they are written, and how many bytes of them: to wake the thread
+/// that writes costs more than a line.
+const GATHER_FOR: Duration = Duration::from_millis(5);
+const GATHER_AT_MOST: usize = 64 * 1_024;
+/// So many bytes reach a pipe in one piece (`PIPE_BUF`), between those of other processes.
+const PIECE: usize = 4_096;
 /// How long the end of the process waits for that reader.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -116,35 +123,41 @@ impl Log for StandardError {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let message = record.args().to_string();
         let time = self
             .tells_time
             .then(|| timestamp::format_to_the_millisecond(time_of_day()));
-        let line = match self.format {
-            LogFormat::Text => self.text(time.as_deref(), record, &message),
-            LogFormat::Json => self.json(time.as_deref(), record, &message),
+        let text = match self.format {
+            LogFormat::Text => self.text(time.as_deref(), record),
+            LogFormat::Json => self.json(time.as_deref(), record),
         };
-        match self.queue {
-            Some(queue) => queue.push(line, record.target() == HEADS_TARGET),
-            None => write(&line),
-        }
+        let Some(queue) = self.queue else {
+            return write(&text);
+        };
+        queue.push(Line {
+            text,
+            tells_heads: record.target() == HEADS_TARGET,
+            is_urgent: record.level() <= Level::Warn || !self.is_kept,
+        });
     }
 
-    /// Waits until all is written, but no longer than [`LAST_PATIENCE`]: whoever ends the process
-    /// says so first.
+    /// Has all written at once, and waits for that, but no longer than [`LAST_PATIENCE`]: whoever
+    /// ends the process says so first.
     fn flush(&self) {
         let Some(queue) = self.queue else { return };
-        let is_busy = |waiting: &mut Waiting| !waiting.is_writer_idle || !waiting.lines.is_empty();
+        let mut waiting = queue.waiting.lock();
+        waiting.is_urgent = true;
+        queue.changed.notify_all();
+        let is_busy = |waiting: &mut Waiting| waiting.is_being_written || !waiting.lines.is_empty();
         let _ = queue
             .changed
-            .wait_timeout_while(queue.waiting.lock(), LAST_PATIENCE, is_busy);
+            .wait_timeout_while(waiting, LAST_PATIENCE, is_busy);
     }
 }
 
 /// In one piece: other processes write there, too.
-fn write(line: &str) {
+fn write(lines: &str) {
     // Nobody to tell when standard error is gone.
-    let _ = io::stderr().lock().write_all(line.as_bytes());
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
 }
 
 /// Log lines that this process dropped because nobody read them.
@@ -162,47 +175,84 @@ struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    /// Each with whether it tells heads of the audit log.
-    lines: VecDeque<(String, bool)>,
-    is_writer_idle: bool,
+    lines: VecDeque<Line>,
+    /// Of all lines that wait.
+    bytes: usize,
+    /// Whether somebody waits for what is written, or should read it at once.
+    is_urgent: bool,
+    /// Whether the thread that writes is at it.
+    is_being_written: bool,
     /// How many lines were dropped since the queue was empty. Until it is again no other gets in,
     /// so that the log has long pieces and long gaps, each gap with its line, when a reader is too
     /// slow.
     dropped: u64,
 }
 
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    text: String,
+    /// Those of the audit log.
+    tells_heads: bool,
+    is_urgent: bool,
+}
+
+impl Waiting {
+    /// Whether lines gather no longer.
+    fn is_due(&self) -> bool {
+        self.is_urgent || self.bytes >= GATHER_AT_MOST
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Line> {
+        let line = self.lines.remove(place)?;
+        self.bytes -= line.text.len();
+        Some(line)
+    }
+
+    /// Moves whole lines into `piece`, one at least.
+    fn fill(&mut self, piece: &mut String) {
+        while let Some(next) = self.lines.front()
+            && (piece.is_empty() || piece.len() + next.text.len() <= PIECE)
+        {
+            piece.extend(self.remove(0).map(|line| line.text));
+        }
+    }
+}
+
 impl Queue {
-    fn push(&self, line: String, tells_heads: bool) {
+    fn push(&self, line: Line) {
         let mut waiting = self.waiting.lock();
         let is_full = waiting.lines.len() >= MOST_WAITING;
-        if is_full || (waiting.dropped > 0 && !tells_heads) {
+        if is_full || (waiting.dropped > 0 && !line.tells_heads) {
             waiting.dropped += 1;
             DROPPED.fetch_add(1, Ordering::Relaxed);
-            if !tells_heads {
+            if !line.tells_heads {
                 return;
             }
             // They take the place of another line or, where there is none but heads, of the oldest,
             // which are out of date.
-            let place = waiting
-                .lines
-                .iter()
-                .position(|(_, tells_heads)| !tells_heads)
-                .unwrap_or(0);
-            waiting.lines.remove(place);
+            let place = waiting.lines.iter().position(|line| !line.tells_heads);
+            waiting.remove(place.unwrap_or(0));
         }
-        waiting.lines.push_back((line, tells_heads));
-        // Waking costs more than the line: once is enough.
-        if mem::take(&mut waiting.is_writer_idle) {
+        waiting.bytes += line.text.len();
+        waiting.is_urgent |= line.is_urgent;
+        waiting.lines.push_back(line);
+        let is_due = waiting.is_due();
+        if !waiting.is_being_written && (is_due || waiting.lines.len() == 1) {
+            waiting.is_being_written = is_due;
             self.changed.notify_all();
         }
     }
 
     fn write(&self) -> ! {
+        let mut piece = String::with_capacity(PIECE);
+        self.waiting.lock().is_being_written = true;
         loop {
             let mut waiting = self.waiting.lock();
-            if let Some((line, _)) = waiting.lines.pop_front() {
+            waiting.fill(&mut piece);
+            if !piece.is_empty() {
                 drop(waiting);
-                write(&line);
+                write(&piece);
+                piece.clear();
             } else if waiting.dropped > 0 {
                 let dropped = mem::take(&mut waiting.dropped);
                 drop(waiting);
@@ -210,21 +260,28 @@ impl Queue {
                     "{dropped} log lines were dropped here: nobody read standard error fast enough"
                 );
             } else {
-                waiting.is_writer_idle = true;
+                waiting.is_being_written = false;
+                waiting.is_urgent = false;
                 self.changed.notify_all();
                 let woken = self
                     .changed
                     .wait_while(waiting, |waiting| waiting.lines.is_empty());
-                woken.unwrap_or_else(PoisonError::into_inner).is_writer_idle = false;
+                let gathered = self.changed.wait_timeout_while(
+                    woken.unwrap_or_else(PoisonError::into_inner),
+                    GATHER_FOR,
+                    |waiting| !waiting.is_due(),
+                );
+                let (mut waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+                waiting.is_being_written = true;
             }
         }
     }
 }
 
 impl StandardError {
-    fn text(&self, time: Option<&str>, record: &Record<'_>, message: &str) -> String {
+    fn text(&self, time: Option<&str>, record: &Record<'_>) -> String {
         let level = record.level();
-        let mut line = String::with_capacity(message.len() + 40);
+        let mut line = String::with_capacity(256);
         line.extend(time.into_iter().flat_map(|time| [time, " "]));
         line.extend([self.priority(record), level.as_str(), " "]);
         // As wide as the widest, so that messages stand below each other.
@@ -232,17 +289,13 @@ impl StandardError {
             ' ',
             "ERROR".len().saturating_sub(level.as_str().len()),
         ));
-        // Control characters would forge lines or move the cursor of whoever reads them.
-        for piece in message.split_inclusive(char::is_control) {
-            line.push_str(piece.strip_suffix(char::is_control).unwrap_or(piece));
-            let control = piece.chars().next_back().filter(|last| last.is_control());
-            line.extend(control.into_iter().flat_map(char::escape_default));
-        }
+        // Writing to memory does not fail.
+        let _ = write!(Escaped(&mut line), "{}", record.args());
         line.push('\n');
         line
     }
 
-    fn json(&self, time: Option<&str>, record: &Record<'_>, message: &str) -> String {
+    fn json(&self, time: Option<&str>, record: &Record<'_>) -> String {
         let mut members = JsonObject::new();
         members.extend(time.map(|time| (String::from("time"), time.into())));
         members.insert(
@@ -254,7 +307,10 @@ impl StandardError {
         let target = target.replacen("gatepost_", "gatepost::", 1);
         members.insert(String::from("target"), target.into());
         match record.key_values().count() {
-            0 => drop(members.insert(String::from("message"), message.into())),
+            0 => {
+                let message = record.args().to_string();
+                members.insert(String::from("message"), message.into());
+            }
             // The message says the same in one line.
             _ => drop(record.key_values().visit(&mut Members(&mut members))),
         }
@@ -272,6 +328,22 @@ impl StandardError {
             Level::Info => "<6>",
             Level::Debug | Level::Trace => "<7>",
         }
+    }
+}
+
+/// Control characters would forge lines or move the cursor of whoever reads them.
+struct Escaped<'a>(&'a mut String);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for piece in text.split_inclusive(char::is_control) {
+            self.0
+                .push_str(piece.strip_suffix(char::is_control).unwrap_or(piece));
+            let control = piece.chars().next_back().filter(|last| last.is_control());
+            self.0
+                .extend(control.into_iter().flat_map(char::escape_default));
+        }
+        Ok(())
     }
 }
 
@@ -303,26 +375,33 @@ mod tests {
         }
     }
 
-    fn text(journald: bool, level: Level, message: &str) -> String {
-        let record = Record::builder().level(level).target("gatepost").build();
-        logger(LogFormat::Text, LevelFilter::Info, journald).text(None, &record, message)
+    fn text(journald: bool, level: Level, time: Option<&str>, message: &str) -> String {
+        let mut record = Record::builder();
+        record.level(level).target("gatepost");
+        let logger = logger(LogFormat::Text, LevelFilter::Info, journald);
+        logger.text(time, &record.args(format_args!("{message}")).build())
     }
 
     #[test]
     fn a_line_is_one_line_with_its_time_or_for_journald_its_priority() {
         assert_eq!(
-            text(false, Level::Info, "one\ntwo\u{1b}[0m ü\r"),
+            text(false, Level::Info, None, "one\ntwo\u{1b}[0m ü\r"),
             "INFO  one\\ntwo\\u{1b}[0m ü\\r\n"
         );
-        assert_eq!(text(true, Level::Warn, "late"), "<4>WARN  late\n");
+        assert_eq!(text(true, Level::Warn, None, "late"), "<4>WARN  late\n");
         let time = Some("2027-01-31T08:00:00.250Z");
-        let record = Record::builder()
-            .level(Level::Info)
-            .target("gatepost")
-            .build();
-        let text = logger(LogFormat::Text, LevelFilter::Info, false).text(time, &record, "late");
-        assert_eq!(text, "2027-01-31T08:00:00.250Z INFO  late\n");
-        let json = logger(LogFormat::Json, LevelFilter::Info, true).json(time, &record, "late");
+        assert_eq!(
+            text(false, Level::Info, time, "late"),
+            "2027-01-31T08:00:00.250Z INFO  late\n"
+        );
+        let json = logger(LogFormat::Json, LevelFilter::Info, true).json(
+            time,
+            &Record::builder()
+                .level(Level::Info)
+                .target("gatepost")
+                .args(format_args!("late"))
+                .build(),
+        );
         let members = r#"{"level":"info","message":"late","target":"gatepost","time":"2027-01-31T08:00:00.250Z"}"#;
         assert_eq!(json, format!("<6>{members}\n"));
     }
@@ -338,39 +417,33 @@ mod tests {
             .target("gatepost::request")
             .key_values(&fields)
             .build();
-        let line = logger(LogFormat::Json, LevelFilter::Info, false).json(
-            None,
-            &request,
-            "path=... status=404",
-        );
+        let line = logger(LogFormat::Json, LevelFilter::Info, false).json(None, &request);
         let members =
             r#"{"level":"info","path":"/\n\"","status":404,"target":"gatepost::request"}"#;
         assert_eq!(line, format!("{members}\n"));
     }
 
+    fn line(text: &str, number: usize) -> Line {
+        Line {
+            text: format!("{text} {number}"),
+            tells_heads: text == "heads",
+            is_urgent: text == "urgent",
+        }
+    }
+
     #[test]
     fn a_full_queue_takes_heads_of_the_audit_log_and_nothing_else() {
         let queue = Queue::default();
-        let heads = |number: usize| (format!("heads {number}"), true);
-        (0..MOST_WAITING + 7).for_each(|number| queue.push(format!("line {number}"), false));
-        (0..3).for_each(|number| queue.push(heads(number).0, true));
+        let heads = |number| line("heads", number);
+        (0..MOST_WAITING + 7).for_each(|number| queue.push(line("line", number)));
+        (0..3).for_each(|number| queue.push(heads(number)));
         let waiting = queue.waiting.lock();
         assert_eq!((waiting.lines.len(), waiting.dropped), (MOST_WAITING, 10));
-        assert_eq!(
-            waiting.lines.front(),
-            Some(&(String::from("line 3"), false))
-        );
-        assert!(
-            waiting
-                .lines
-                .iter()
-                .rev()
-                .take(3)
-                .rev()
-                .eq(&[heads(0), heads(1), heads(2)])
-        );
+        assert_eq!(waiting.lines.front(), Some(&line("line", 3)));
+        let last = waiting.lines.range(MOST_WAITING - 3..);
+        assert!(last.eq(&[heads(0), heads(1), heads(2)]));
         drop(waiting);
-        (3..MOST_WAITING + 3).for_each(|number| queue.push(heads(number).0, true));
+        (3..MOST_WAITING + 3).for_each(|number| queue.push(heads(number)));
         let waiting = queue.waiting.lock();
         assert_eq!(
             (waiting.lines.len(), waiting.lines.front()),
@@ -378,6 +451,40 @@ mod tests {
             "the oldest leave"
         );
         assert_eq!(waiting.lines.back(), Some(&heads(MOST_WAITING + 2)));
+        let bytes: usize = waiting.lines.iter().map(|line| line.text.len()).sum();
+        assert_eq!(waiting.bytes, bytes);
+    }
+
+    #[test]
+    fn lines_gather_until_one_is_urgent_or_they_are_many() {
+        let is_written = |lines: &[&str]| {
+            let queue = Queue::default();
+            for (number, text) in lines.iter().enumerate() {
+                queue.push(line(text, number));
+            }
+            queue.waiting.lock().is_being_written
+        };
+        let long = "a".repeat(GATHER_AT_MOST / 2);
+        assert!(!is_written(&["line", "heads", "line"]));
+        assert!(is_written(&["line", "urgent"]));
+        assert!(!is_written(&[&long]));
+        assert!(is_written(&[&long, &long]));
+    }
+
+    #[test]
+    fn what_is_written_at_once_is_whole_lines_and_no_more_than_a_pipe_takes_in_one_piece() {
+        let queue = Queue::default();
+        let long = "a".repeat(PIECE);
+        let texts = ["line", "line", &long, &"b".repeat(PIECE - 20), "line"];
+        for (number, text) in texts.into_iter().enumerate() {
+            queue.push(line(text, number));
+        }
+        let lengths = (0..4).map(|_| {
+            let mut piece = String::new();
+            queue.waiting.lock().fill(&mut piece);
+            piece.len()
+        });
+        assert!(lengths.eq([12, PIECE + 2, PIECE - 12, 0]));
     }
 
     #[test]

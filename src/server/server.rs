@@ -20,6 +20,7 @@ use signal_hook::iterator::Signals;
 use socket2::SockAddr;
 
 pub mod control;
+mod entrance;
 mod lane;
 mod listener;
 mod probe;
@@ -31,6 +32,7 @@ pub use crate::metrics::ServerStats;
 pub use listener::BACKLOG;
 
 use control::{Control, DRAIN, Report};
+use entrance::Entrance;
 use lane::Lane;
 use listener::Inherited;
 use turns::Turns;
@@ -55,8 +57,8 @@ const EXIT_CONFIGURATION: i32 = 78;
 
 pub struct ServerSettings {
     pub workers: usize,
-    /// Requests that may wait for other servers, or for a place to do so. Each has a thread beside
-    /// the workers.
+    /// Requests that may wait for other servers, or for a place to do so, or to hash a password.
+    /// Each has a thread beside the workers, which is started then.
     pub waiting: usize,
     /// TCP peers whose forwarding headers are believed. A peer on the Unix socket always is.
     pub trusted_proxies: Vec<Cidr>,
@@ -213,6 +215,7 @@ fn note_panic(state: &State, panic: &PanicHookInfo<'_>) {
         .location()
         .map_or_else(String::new, |location| location.to_string());
     log::error!("panic at {place}");
+    log::logger().flush();
     if thread::current().name().is_none() {
         state.doubtful.store(true, Ordering::Relaxed);
     }
@@ -220,12 +223,11 @@ fn note_panic(state: &State, panic: &PanicHookInfo<'_>) {
 
 /// The threads of one listener.
 struct Threads {
-    /// How many may work at once.
+    /// How many work at once.
     workers: usize,
-    /// How many may read bodies at once; `None` for the admin's listener, where nobody does.
+    /// How many read bodies at once; `None` for the admin's listener, where nobody does.
     readers: Option<usize>,
-    /// How many there are beside those: a thread that waits for another server lets another one
-    /// work.
+    /// How many there may be beside those: one that waits for another server has one more work.
     waiting: usize,
 }
 
@@ -243,6 +245,7 @@ fn serve<H: Handler>(
         waiting,
     } = threads;
     let is_admin = readers.is_none();
+    let is_unix = matches!(listener, tiny_http::Listener::Unix(_));
     let http = start_http(listener)?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
@@ -252,10 +255,9 @@ fn serve<H: Handler>(
         turns: Turns::new(),
         ended,
         revived: Mutex::default(),
-        entrance: Mutex::new(()),
+        entrance: (!is_unix).then(Entrance::default),
         lane: readers.map(Lane::new),
-        workers: Permits::new(workers),
-        readers: Permits::new(readers.unwrap_or_default()),
+        beside: Permits::new(waiting),
         long_bodies: Permits::new(1),
         is_one_shot: is_admin,
         failure: if is_admin {
@@ -270,10 +272,10 @@ fn serve<H: Handler>(
         ["ended", "worker"]
     };
     start_thread(ended, move || service.see_off(&coming))?;
-    for _ in 0..workers + waiting {
+    for _ in 0..workers {
         start_thread(worker, move || service.work())?;
     }
-    for _ in 0..readers.map_or(0, |readers| readers + waiting) {
+    for _ in 0..readers.unwrap_or_default() {
         start_thread("body", move || service.read_bodies())?;
     }
     Ok(())

@@ -450,7 +450,7 @@ impl Store {
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::OutOfTime);
         }
-        let patience = if worker::is_seated() {
+        let patience = if worker::has_post() {
             LANE_PATIENCE
         } else {
             CHECK_OUT_PATIENCE

@@ -281,7 +281,6 @@ impl Drop for Watched<'_> {
         };
         worker::come_back(&DoneMeanwhile {
             is_answered: entry.give_up.is_none(),
-            permits_are_back: entry.is_abandoned,
             another_has_its_post: entry.is_stood_in_for,
         });
     }

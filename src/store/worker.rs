@@ -6,16 +6,17 @@
 //! - **Its budget.** A request may wait for the database for [`ALLOWANCE`], all its statements
 //!   together. Whoever sees that the time is over answers 503 in the thread's place: the watchdog
 //!   calls `give_up`. One of the two answers, and that one counts and logs the request.
-//! - **Its permits.** A [`Permit`] is a place in a lane: among those who serve (the thread's seat),
-//!   who use a connection, who write. A statement that was cancelled and still does not end for a
-//!   second is abandoned: the watchdog gives back all permits of its thread.
+//! - **Its permits.** A [`Permit`] is a place in a lane: among those who use a connection, who
+//!   write, who wait beside the workers. A statement that was cancelled and still does not end for
+//!   a second is abandoned: the watchdog gives back all permits of its thread.
 //! - **Its post.** A worker that hangs on would be missing. The watchdog has another thread start
 //!   on its post (`stand_in`).
 //!
 //! When the statement ends after all, the thread goes on in `come_back`, without what was given
-//! away: it has no time left where the request is answered, it has no seat, and where another
-//! thread has its post it ends with the request. A thread that waits for something other than
-//! Postgres gives up its seat by itself ([`stand_up`]).
+//! away: it has no time left where the request is answered, and where another thread has its post
+//! it ends with the request. A thread that waits for something other than Postgres gives its post
+//! away by itself ([`stand_up`]). So as many threads serve as there are posts, and there is one
+//! more only for each request that waits.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -32,7 +33,7 @@ pub const ALLOWANCE: Duration = Duration::from_millis(4_500);
 /// Answers a request in the place of the worker that waits; does nothing when it is answered.
 pub type GiveUp = Arc<dyn Fn() + Send + Sync>;
 
-/// Starts another thread on the post of one that hangs. Whether it could be started.
+/// Starts another thread on the post of one that hangs or waits. Whether it could be started.
 type StandIn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 // The store cannot be handed what the thread that calls it has: between the two stand handlers and
@@ -44,10 +45,10 @@ thread_local! {
 struct Worker {
     /// Of the request that it serves.
     budget: Option<Budget>,
-    post: Option<StandIn>,
-    /// Its permit to serve requests.
-    seat: Option<Permit<'static>>,
-    /// All permits that it holds, the seat among them.
+    post: Option<Post>,
+    /// Its permit to be there without a post.
+    place_beside: Option<Permit<'static>>,
+    /// All permits that it holds, that one among them.
     permits: Vec<Weak<Hold>>,
 }
 
@@ -55,9 +56,15 @@ impl Worker {
     const NEW: Worker = Worker {
         budget: None,
         post: None,
-        seat: None,
+        place_beside: None,
         permits: Vec::new(),
     };
+}
+
+struct Post {
+    /// For threads that gave their post away.
+    beside: &'static Permits,
+    stand_in: StandIn,
 }
 
 /// What the request that a thread serves has left, and what ends its waiting.
@@ -107,9 +114,11 @@ pub fn spend(waited: Duration) {
     });
 }
 
-/// Gives this thread a post, on which `stand_in` starts another thread should this one hang.
-pub fn take_post(stand_in: impl Fn() -> bool + Send + Sync + 'static) {
-    WORKER.with_borrow_mut(|worker| worker.post = Some(Arc::new(stand_in)));
+/// Gives this thread a post, on which `stand_in` starts another thread should this one hang, or wait
+/// `beside` the others.
+pub fn take_post(beside: &'static Permits, stand_in: impl Fn() -> bool + Send + Sync + 'static) {
+    let stand_in = Arc::new(stand_in);
+    WORKER.with_borrow_mut(|worker| worker.post = Some(Post { beside, stand_in }));
 }
 
 /// Whether this thread still has its post. Otherwise another has it, and this one is to end.
@@ -117,26 +126,19 @@ pub fn has_post() -> bool {
     WORKER.with_borrow(|worker| worker.post.is_some())
 }
 
-/// Waits until this thread has a permit of `seats` to serve requests. It keeps the one that it has,
-/// also for the next request.
-pub fn sit_down(seats: &'static Permits) {
-    while !is_seated() {
-        let seat = seats.take(Duration::from_secs(60));
-        WORKER.with_borrow_mut(|worker| worker.seat = seat);
-    }
-}
-
-/// Gives back this thread's permit to serve requests, so that another thread serves the next one
-/// meanwhile. The thread ends the request that it is at without a permit: who comes back from a
-/// wait does not wait again.
+/// Gives this thread's post to another one, which serves the next request meanwhile. This thread
+/// ends with the request that it is at. It keeps the post where too many have given away theirs, or
+/// no thread can be started.
 pub fn stand_up() {
-    let seat = WORKER.with_borrow_mut(|worker| worker.seat.take());
-    drop(seat);
-}
-
-/// Whether this thread serves with a permit: while it waits, one fewer serves the others.
-pub fn is_seated() -> bool {
-    WORKER.with_borrow(|worker| worker.seat.is_some())
+    let Some(post) = WORKER.with_borrow_mut(|worker| worker.post.take()) else {
+        return;
+    };
+    let place_beside = post.beside.take(Duration::ZERO);
+    let place_beside = place_beside.filter(|_| (post.stand_in)());
+    WORKER.with_borrow_mut(|worker| match place_beside {
+        None => worker.post = Some(post),
+        place => worker.place_beside = place,
+    });
 }
 
 /// What others take over from a thread that hangs.
@@ -149,7 +151,7 @@ impl Belongings {
     pub(super) fn of_this_thread() -> Belongings {
         WORKER.with_borrow(|worker| Belongings {
             permits: worker.permits.clone(),
-            stand_in: worker.post.clone(),
+            stand_in: worker.post.as_ref().map(|post| Arc::clone(&post.stand_in)),
         })
     }
 
@@ -166,7 +168,6 @@ impl Belongings {
 /// What was done in the place of a thread while it hung.
 pub(super) struct DoneMeanwhile {
     pub(super) is_answered: bool,
-    pub(super) permits_are_back: bool,
     pub(super) another_has_its_post: bool,
 }
 
@@ -175,10 +176,6 @@ pub(super) fn come_back(done: &DoneMeanwhile) {
     if done.is_answered {
         // The request gets nothing more from the database.
         spend(ALLOWANCE);
-    }
-    if done.permits_are_back {
-        // The seat may be another's.
-        stand_up();
     }
     if done.another_has_its_post {
         let _lost = WORKER.with_borrow_mut(|worker| worker.post.take());
@@ -266,8 +263,6 @@ impl Permits {
     }
 }
 
-impl Lane {}
-
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.hold.give_back();
@@ -283,6 +278,7 @@ impl Drop for Permit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn the_last_permit_is_the_last() {
@@ -333,20 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_up_lets_another_thread_serve_and_waits_for_a_seat_again() {
-        let permits: &'static Permits = Box::leak(Box::new(Permits::new(1)));
-        sit_down(permits);
-        sit_down(permits);
-        assert!(is_seated());
-        assert_eq!(permits.free(), 0);
-        let other = std::thread::spawn(move || sit_down(permits));
-        stand_up();
-        stand_up();
-        assert!(!is_seated());
-        // It is over, and its seat is free with it.
-        other.join().unwrap();
-        assert_eq!(permits.free(), 1);
-        sit_down(permits);
-        assert_eq!(permits.free(), 0);
+    fn who_stands_up_gives_the_post_to_one_more_thread_while_there_is_a_place_beside() {
+        let beside: &'static Permits = Box::leak(Box::new(Permits::new(1)));
+        let started = Arc::new(AtomicUsize::new(0));
+        let begin = move || {
+            let count = Arc::clone(&started);
+            take_post(beside, move || count.fetch_add(1, Ordering::SeqCst) == 0);
+            stand_up();
+            stand_up();
+            let is_kept = has_post();
+            (is_kept, started.load(Ordering::SeqCst), beside.free())
+        };
+        let other = begin.clone();
+        assert_eq!(begin(), (false, 1, 0));
+        let other = || std::thread::spawn(other.clone()).join().unwrap();
+        assert_eq!(other(), (true, 1, 0), "nobody is started without a place");
+        WORKER.with_borrow_mut(|worker| worker.place_beside.take());
+        assert_eq!(
+            other(),
+            (true, 3, 1),
+            "a place is of no use without a thread"
+        );
     }
 }

@@ -37,10 +37,17 @@ pub(super) fn about(typed: &[String]) -> String {
 
 /// Whether each word of the phrase begins a word of the heading.
 fn has_words(heading: &str, phrase: &str) -> bool {
-    let heading = heading.to_lowercase();
-    let words: Vec<&str> = heading.split(|c: char| !c.is_alphanumeric()).collect();
-    let begins_one = |part: &str| words.iter().any(|word| word.starts_with(part));
-    !phrase.is_empty() && phrase.split_whitespace().all(begins_one)
+    let heading = words(heading);
+    let phrase = words(phrase);
+    let begins_one = |part: &String| heading.iter().any(|word| word.starts_with(part));
+    !phrase.is_empty() && phrase.iter().all(begins_one)
+}
+
+/// In small letters.
+fn words(text: &str) -> Vec<String> {
+    let parts = text.split(|c: char| !c.is_alphanumeric());
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(str::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -52,7 +59,8 @@ mod tests {
         for line in SYNONYMS.lines() {
             let (names, synonyms) = line.split_once(" = ").unwrap();
             for synonym in synonyms.split(", ") {
-                let found = HEADINGS.lines().any(|line| has_words(line, synonym));
+                let mut headings = HEADINGS.lines().filter_map(|line| line.split_once(": "));
+                let found = headings.any(|(_, heading)| has_words(heading, synonym));
                 assert!(found && names == names.to_lowercase(), "{line}");
             }
         }

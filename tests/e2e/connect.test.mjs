@@ -185,6 +185,7 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
   test("Go", async () => {
     const home = await typed("go", { "go/main.go": "main.go" }, { settings: { GOTOOLCHAIN: "local" } });
     assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
+    await signOut(home);
   });
 
   test("Rust", async () => {

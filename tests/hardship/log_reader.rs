@@ -108,13 +108,10 @@ fn the_last_line_is_waited_for_and_a_reader_who_is_gone_for_a_second_only() {
         if is_read {
             let lines = read(unread);
             assert_eq!(service.wait().code(), Some(0));
-            assert!(
-                lines
-                    .iter()
-                    .last()
-                    .unwrap()
-                    .ends_with("server process ends")
-            );
+            let lines: Vec<String> = lines.iter().collect();
+            assert!(lines.last().unwrap().ends_with("server process ends"));
+            let requests = lines.iter().filter(|line| line.contains("path=/nowhere"));
+            assert_eq!(requests.count(), MORE_THAN_A_PIPE);
         } else {
             assert_eq!(service.wait().code(), Some(0));
             // Less than the twelve seconds after which the supervisor kills.

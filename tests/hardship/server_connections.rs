@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 
 use crate::serving::{Service, Wire, connect};
-use crate::support::waiting::{OverAtLast, await_that};
+use crate::support::waiting::{OverAtLast, await_that, threads_of};
 
 const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,9 +49,7 @@ fn try_from_port(port: u16, address: SocketAddr) -> std::io::Result<TcpStream> {
 /// How often the thread that looks for connections without a thread has gone to sleep. It takes a
 /// moment until that thread has its name.
 fn rounds_of_knocking(process: u32) -> Option<u64> {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let paths = tasks.map(|task| task.unwrap().path().join("status"));
-    let mut statuses = paths.map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let mut statuses = threads_of(process, "status").into_iter();
     let knocking = statuses.find(|status| status.starts_with("Name:\tknock\n"))?;
     let mut lines = knocking.lines();
     let slept = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

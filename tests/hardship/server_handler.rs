@@ -18,7 +18,7 @@ use gatepost::protocol::words::forwarded::Cidr;
 use gatepost::server::{ServerSettings, ServerStats, run};
 
 use crate::serving::{Wire, connect, wait_for};
-use crate::support::waiting::OverAtLast;
+use crate::support::waiting::{OverAtLast, all_at_once};
 
 #[test]
 fn server_process() {
@@ -262,6 +262,28 @@ fn pipelined_answers_keep_their_order_behind_a_slow_one() {
     wire.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /length HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(wire.answer().text(), "slow");
     assert_eq!(wire.answer().text(), "0");
+}
+
+/// Each has a body of another length than the one before.
+#[test]
+fn a_thousand_pipelined_requests_on_each_of_eight_connections_are_answered_in_order() {
+    let process = ServerProcess::start();
+    let request = |length: usize| {
+        let body = "a".repeat(length);
+        format!("POST /length HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let all: String = (0..1_000).map(|number| request(number % 50)).collect();
+    all_at_once(8, |_| {
+        let mut wire = process.connect();
+        // Never more than may wait.
+        for (number, sent) in all.as_bytes().chunks(all.len() / 2).enumerate() {
+            let answered = number * 500..(number + 1) * 500;
+            wire.send(sent);
+            for number in answered {
+                assert_eq!(wire.answer().text(), (number % 50).to_string());
+            }
+        }
+    });
 }
 
 #[test]

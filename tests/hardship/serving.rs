@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use crate::support::waiting::await_that;
+use crate::support::waiting::{await_lines_of, await_that};
 
 /// How long any single answer is waited for before a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -141,6 +141,7 @@ impl Service {
     }
 
     pub fn log(&self) -> String {
+        await_lines_of(|| [self.server_processes(), vec![self.supervisor.id()]].concat());
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 

@@ -14,7 +14,7 @@ use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
 use crate::support::phone::add_app;
 use crate::support::timing::{assert_not_told_apart, welch};
 use crate::support::traveller::Traveller;
-use crate::support::waiting::{SOON, await_that};
+use crate::support::waiting::{SOON, await_that, threads_of};
 
 const NEW: &str = "a password of her own choosing";
 
@@ -846,12 +846,9 @@ fn a_process_that_is_killed_loses_the_letters_under_way_and_nothing_else() {
 /// Threads that talk to the mail server.
 fn sending(gatepost: &Gatepost) -> usize {
     let processes = gatepost.server_processes();
-    let threads = processes.iter().flat_map(|pid| {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-        tasks.into_iter().flatten().flatten()
-    });
-    let names =
-        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    let names = processes
+        .into_iter()
+        .flat_map(|pid| threads_of(pid, "comm"));
     names.filter(|name| name.trim() == "letter").count()
 }
 

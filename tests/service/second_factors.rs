@@ -1,6 +1,7 @@
 //! Second factors: codes of an app and recovery codes, how strong a sign-in is, and who asks for
 //! how much.
 
+use std::process::Command;
 use std::time::Instant;
 
 use base64::Engine;
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use crate::support::claims::Says;
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
-    authorize_path, code, decode_jwt, is_signed_in, issued, redeem, redeem_with, sign_in,
-    signed_in, text, tokens, with_clients,
+    asks_to_sign_in, authorize_path, changed_members, code, decode_jwt, is_signed_in, issued,
+    redeem, redeem_with, sign_in, signed_in, text, tokens, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -323,6 +324,64 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     }
     let enough = weak.get(&wish);
     enough.assert_leads_to_for("it is strong enough now", RP1);
+}
+
+/// `docs/connect/step-up.md`
+#[test]
+fn an_api_gets_a_stronger_and_a_younger_sign_in_by_the_lines_of_its_page() {
+    let page = std::fs::read_to_string("docs/connect/step-up.md").unwrap();
+    let blocks = page.split("```python\n").skip(1);
+    let lines: String = blocks
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    let run = |what: &str, input: &Value| {
+        let program = format!("{lines}\nimport json, sys\nprint(json.dumps({what}))");
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", &program, &input.to_string()]);
+        let done = python.output().unwrap();
+        let told = String::from_utf8_lossy(&done.stdout).into_owned();
+        serde_json::from_str::<Value>(&told).unwrap_or_else(|_| panic!("{done:?}"))
+    };
+    let required = |claims: &Value| run("require(json.loads(sys.argv[1]))", claims);
+    let gatepost = start(&[]);
+    let mut weak = signed_in(&gatepost);
+    let granted = |answer: &Answer| {
+        let tokens = issued(&redeem(&gatepost, &answer.query()["code"]));
+        decode_jwt(text(&tokens, "access_token")).1
+    };
+    let before = granted(&weak.get(&authorize_path("conf1", RP1, &[])));
+    let challenge = required(&before);
+    assert!(
+        challenge
+            .as_str()
+            .unwrap()
+            .contains("insufficient_user_authentication")
+    );
+    let wanted = run("wanted(json.loads(sys.argv[1]))", &challenge);
+    assert_eq!(wanted, json!({"acr_values": "2 phr", "max_age": "900"}));
+    let wish = [
+        ("acr_values", text(&wanted, "acr_values")),
+        ("max_age", text(&wanted, "max_age")),
+    ];
+    let wish = authorize_path("conf1", RP1, &wish);
+    // Who has no factor comes back as they were; a must makes them add one.
+    assert_eq!(granted(&weak.get(&wish))["acr"], "1");
+    let must = run("MUST", &json!(null));
+    let must = authorize_path("conf1", RP1, &[("claims", must.as_str().unwrap())]);
+    weak.visit(&must)
+        .assert_says("A second factor is needed here");
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
+    let asked = weak.visit(&wish);
+    let strong = granted(&weak.submit(&asked, &[("code", &phone.code(0))]));
+    assert_eq!(required(&strong), json!(null), "{strong}");
+    // Too old, it is asked for again.
+    let aged = changed_members(strong, &json!({"auth_time": 1_000_000}));
+    assert_eq!(required(&aged), challenge);
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '901 seconds'");
+    assert!(asks_to_sign_in(&weak.visit(&wish)));
 }
 
 /// The session ended after it was read: what it had proved ended with it.

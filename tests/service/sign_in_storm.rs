@@ -1,6 +1,8 @@
 //! A storm of sign-ins from many addresses, and the people who want to sign in all the same.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +12,9 @@ use serde_json::{Value, json};
 use crate::support::flow::{authorize_path, sign_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::Answer;
-use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
+use crate::support::waiting::{
+    OverAtLast, SOON, all_at_once, await_that, threads_of, until_served,
+};
 
 const PEOPLE: usize = 30;
 const STRANGERS: usize = 32;
@@ -304,5 +308,54 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
                 .count()
         });
         assert!(are_served, "the first client has so many in line");
+    });
+}
+
+/// Sixteen workers, eight threads that read bodies, and what keeps the house.
+#[test]
+fn a_thread_that_waits_is_started_when_somebody_waits_and_ends_with_that_request() {
+    const IDLE: usize = 90;
+    let _alone = alone();
+    let [memory, passes] = settings();
+    let workers = ("GATEPOST_WORKERS", "16");
+    let gatepost = Gatepost::start_with(&document(), &[memory, passes, workers]);
+    let processes = gatepost.server_processes();
+    let threads = || -> usize {
+        let counts = processes.iter().map(|pid| threads_of(*pid, "comm").len());
+        counts.sum()
+    };
+    println!("idle: {}", threads());
+    assert!(threads() <= IDLE);
+    let slow = all_at_once(60, |_| {
+        let mut body = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
+        let source = new_address();
+        write!(
+            body,
+            "POST /connect/token HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {source}\r\n\
+             Content-Length: 2000\r\n\r\ngrant_type="
+        )
+        .unwrap();
+        body
+    });
+    let (is_over, most) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let _over_at_last = OverAtLast(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                most.fetch_max(threads(), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        all_at_once(16, |_| {
+            let mut browser = gatepost.browser_at(&new_address());
+            let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+            sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status(303);
+        });
+    });
+    let most = most.into_inner();
+    println!("at most: {most}");
+    assert!((IDLE..=170).contains(&most), "{most}");
+    await_that("whoever waited has ended", SOON, || {
+        threads() <= IDLE + slow.len()
     });
 }

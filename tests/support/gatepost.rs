@@ -17,7 +17,7 @@ use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
 use super::shared::Shared;
-use super::waiting::{SOON, await_that};
+use super::waiting::{SOON, await_lines_of, await_that};
 use super::{record, secrets};
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
@@ -510,9 +510,7 @@ impl Gatepost {
                 .flat_map(children_of)
                 .flat_map(|pid| [vec![pid], children_of(pid)].concat())
         };
-        await_that("log lines are written", SOON, || {
-            !all().any(writes_log_lines)
-        });
+        await_lines_of(all);
         String::from_utf8_lossy(&self.log_bytes_since(length)).into_owned()
     }
 
@@ -618,16 +616,6 @@ pub fn children_of(parent: u32) -> Vec<u32> {
         .collect();
     children.sort_unstable();
     children
-}
-
-fn writes_log_lines(process: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let stats =
-        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    stats.into_iter().any(|stat| stat.contains(" (log) R "))
 }
 
 fn names_none_of(settings: &[(&str, &str)], names: &[&str]) -> bool {

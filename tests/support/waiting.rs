@@ -48,3 +48,26 @@ impl Drop for OverAtLast<'_> {
         self.0.store(true, Ordering::SeqCst);
     }
 }
+
+/// Waits until these processes have written what they have logged so far: lines gather for five
+/// milliseconds.
+pub fn await_lines_of<P: IntoIterator<Item = u32>>(processes: impl Fn() -> P) {
+    sleep(Duration::from_millis(10));
+    await_that("log lines are written", SOON, || {
+        !processes().into_iter().any(writes_log_lines)
+    });
+}
+
+fn writes_log_lines(process: u32) -> bool {
+    let mut stats = threads_of(process, "stat").into_iter();
+    stats.any(|stat| stat.contains(" (log) R "))
+}
+
+/// What the kernel tells of each thread of a process.
+pub fn threads_of(process: u32, file: &str) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join(file)).ok())
+        .collect()
+}

@@ -19,7 +19,7 @@ use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::ClientId;
-use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::samples::{self, NOW};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::explanation::Explained;
@@ -86,6 +86,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         asked: PeopleAsked::default(),
         is_search: false,
         has_ticks: true,
+        soon: Instant::from_seconds(0)..Instant::from_seconds(0),
         locked_out: BTreeSet::new(),
         people: vec![],
         count: Some(String::from("17")),

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
-use crate::words::parameters::{self, Parameters};
+use crate::words::parameters;
 use crate::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,8 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
         String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
     let mut readings = Vec::new();
-    let differs = match form_decoded(client_id).zip(form_decoded(secret)) {
+    let decoded = parameters::decoded(client_id).zip(parameters::decoded(secret));
+    let differs = match decoded {
         Some((name, password)) => {
             readings.extend(credentials(&name, &password));
             name != client_id || password != secret
@@ -133,14 +134,6 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
         readings.extend(credentials(client_id, secret));
     }
     (!readings.is_empty()).then_some(readings)
-}
-
-/// Decodes a form value; `None` when the text is not one (RFC 6749 §2.3.1).
-fn form_decoded(text: &str) -> Option<String> {
-    // Behind a name and with separators masked, the strict form parser reads the one value.
-    let masked = text.replace('&', "%26").replace('=', "%3D");
-    let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
-    parameters.all("value").next().map(str::to_owned)
 }
 
 /// The credentials; `None` when a half is too long or has a NUL in it, or the name is empty.

@@ -96,6 +96,14 @@ impl Parameters {
     }
 }
 
+/// One value by itself, decoded as strictly; `None` when the text is none.
+pub fn decoded(text: &str) -> Option<String> {
+    let spaced = text.replace('+', " ");
+    let decoded = percent_encoding::percent_decode(spaced.as_bytes()).decode_utf8();
+    let decoded = decoded.ok().filter(|decoded| !decoded.contains('\0'))?;
+    percent_encoding_is_whole(text.as_bytes()).then(|| decoded.into_owned())
+}
+
 fn is_utf8(encoded: &[u8]) -> bool {
     percent_encoding::percent_decode(encoded)
         .decode_utf8()

@@ -64,7 +64,9 @@ pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<S
             without_names.push(shown(&entry.name));
         }
     }
-    warnings.extend(of_id_tokens(&without_names));
+    if !without_names.is_empty() {
+        warnings.push(of_clients(&without_names, UNLESS_ASKED));
+    }
     warnings.extend(of_roles(&unregistered_roles(comparison, changes)));
     warnings.extend(of_contested_claims(comparison));
     warnings
@@ -112,10 +114,6 @@ fn has_no_name_in_id_token(client: &str) -> bool {
 }
 
 /// One line for all these clients.
-fn of_id_tokens(clients: &[String]) -> Option<String> {
-    (!clients.is_empty()).then(|| of_clients(clients, UNLESS_ASKED))
-}
-
 fn of_clients(clients: &[String], told: &str) -> String {
     match clients.split_at_checked(MOST_NAMED) {
         Some((named, more)) if !more.is_empty() => {

@@ -26,12 +26,9 @@ pub fn serialise(
     let phrase = tiny_http::StatusCode(response.status).default_reason_phrase();
     let mut head = String::with_capacity(1_024 + body.len());
     // Writing to memory does not fail.
-    let _ = write!(
-        head,
-        "HTTP/1.1 {} {phrase}\r\nDate: {}\r\n",
-        response.status,
-        imf_fixdate(now)
-    );
+    let _ = write!(head, "HTTP/1.1 {} {phrase}\r\nDate: ", response.status);
+    write_imf_fixdate(&mut head, now);
+    head.push_str("\r\n");
     // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation
     // it spares.
     if has_body {
@@ -86,7 +83,9 @@ fn bare_head(refusal: &Response, now: SystemTime) -> tiny_http::Response<std::io
     for (name, value) in &refusal.headers {
         rest.extend(["\r\n", name, ": ", value.as_ref()]);
     }
-    let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
+    let mut date = String::new();
+    write_imf_fixdate(&mut date, now);
+    let date = tiny_http::Header::from_bytes("Date", date);
     let rest = tiny_http::Header::from_bytes("Server", rest);
     tiny_http::Response::new(
         tiny_http::StatusCode(refusal.status),
@@ -125,7 +124,7 @@ fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
-fn imf_fixdate(now: SystemTime) -> String {
+fn write_imf_fixdate(text: &mut String, now: SystemTime) {
     let seconds = now
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
@@ -138,7 +137,11 @@ fn imf_fixdate(now: SystemTime) -> String {
     let hour = second_of_day / 3_600;
     let minute = second_of_day / 60 % 60;
     let second = second_of_day % 60;
-    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+    // Writing to memory does not fail.
+    let _ = write!(
+        text,
+        "{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT"
+    );
 }
 
 #[allow(clippy::expect_used, reason = "a day of seven, and a month of twelve")]
@@ -212,7 +215,9 @@ mod tests {
             (2_147_483_648, "Tue, 19 Jan 2038 03:14:08 GMT"), (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
         ];
         for (seconds, text) in table {
-            assert_eq!(imf_fixdate(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+            let mut written = String::new();
+            write_imf_fixdate(&mut written, UNIX_EPOCH + Duration::from_secs(seconds));
+            assert_eq!(written, text);
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::control::Report;
+use super::entrance::Entrance;
 use super::lane::{
     Arrival, BODY_LIMIT, BODY_PATIENCE, LEAST_BODY_PATIENCE, LONG_BODY_LIMIT, Lane, Waiting,
     read_body,
@@ -40,13 +41,12 @@ pub struct Service<H: 'static> {
     pub ended: Sender<Ended>,
     /// Requests whose turn has come after tiny_http handed them out.
     pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
-    /// Locked by the worker that waits for a request.
-    pub entrance: Mutex<()>,
+    /// `None` for a Unix socket, whose requests take no turns.
+    pub entrance: Option<Entrance>,
     /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
-    /// Threads that may serve at once: those that take requests, and those that read bodies.
-    pub workers: Permits,
-    pub readers: Permits,
+    /// Threads that wait for something other than the database, or did.
+    pub beside: Permits,
     /// Bodies longer than most paths take, from the first byte to the answer.
     pub long_bodies: Permits,
     /// Whether every answer is the last of its connection.
@@ -73,9 +73,9 @@ impl Drop for InFlight {
 
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
-        worker::take_post(move || start_thread("worker", move || self.work()).is_ok());
+        let start = move || start_thread("worker", move || self.work()).is_ok();
+        worker::take_post(&self.beside, start);
         while worker::has_post() {
-            worker::sit_down(&self.workers);
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
                 Ok((_, Turn::Later)) => {}
@@ -99,10 +99,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// One worker at a time asks tiny_http for a request: between two, the second request of a
-    /// connection could overtake the first, whose answer must be written before, and wait for ever.
     fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
-        let _first_come = self.entrance.lock();
+        let _attending = self.entrance.as_ref().map(Entrance::attend);
         match self.http.recv() {
             Ok(request) => {
                 let peer = request.remote_addr().copied();
@@ -127,7 +125,6 @@ impl<H: Handler> Service<H> {
     pub fn read_bodies(&'static self) {
         let Some(lane) = &self.lane else { return };
         loop {
-            worker::sit_down(&self.readers);
             let (source, waiting) = lane.next();
             self.take_body_post(lane, source, true);
             let peer = waiting.request.remote_addr().copied();
@@ -159,7 +156,7 @@ impl<H: Handler> Service<H> {
         source: IpAddr,
         is_awaited: bool,
     ) {
-        worker::take_post(move || {
+        worker::take_post(&self.beside, move || {
             let is_started = start_thread("body", move || self.read_bodies()).is_ok();
             if is_started {
                 if is_awaited {

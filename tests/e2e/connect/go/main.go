@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -81,8 +82,26 @@ func main() {
 		}
 		var user struct{ Name string }
 		info.Claims(&user)
+		http.SetCookie(w, &http.Cookie{Name: "id_token", Value: raw, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(w, "Signed in as %s", user.Name)
+	})
+
+	http.HandleFunc("/logout", func(w http.ResponseWriter, r *http.Request) {
+		var found struct {
+			End string `json:"end_session_endpoint"`
+		}
+		provider.Claims(&found)
+		query := url.Values{"client_id": {config.ClientID}, "post_logout_redirect_uri": {"http://localhost:" + port + "/"}}
+		if cookie, err := r.Cookie("id_token"); err == nil {
+			query.Set("id_token_hint", cookie.Value) // else people are asked whether they want to
+		}
+		http.SetCookie(w, &http.Cookie{Name: "id_token", MaxAge: -1})
+		http.Redirect(w, r, found.End+"?"+query.Encode(), http.StatusFound)
+	})
+
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "Not signed in")
 	})
 
 	log.Fatal(http.ListenAndServe("localhost:"+port, nil))
