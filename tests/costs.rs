@@ -712,11 +712,7 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         gatepost
             .get(&authorize_path(&made_up, RP1, &[]))
             .assert_status(400);
-        for path in [
-            "/connect/token",
-            "/connect/revocation",
-            "/connect/introspect",
-        ] {
+        for path in "/connect/token /connect/revocation /connect/introspect".split(' ') {
             let answer = gatepost.post(
                 path,
                 &[("Authorization", &basic(&made_up, "x"))],

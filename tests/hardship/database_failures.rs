@@ -353,9 +353,7 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
     for_each(&lives, |life| {
         assert_newest_generation_stands(&gatepost, life)
     });
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
     for_each(&lives, |life| {
         assert_what_is_spent_stays_spent(&gatepost, life)
     });

@@ -22,6 +22,7 @@ use crate::support::http::{Answer, ask_alone, free_address};
 use crate::support::jwt::verified;
 use crate::support::mailbox::Keys;
 use crate::support::postgres::TestDatabase;
+use crate::support::tables::rows_of;
 use crate::support::waiting::{SOON, await_that};
 
 /// Somebody who may do what the database's owner lets them.
@@ -412,14 +413,13 @@ fn tls_that_begins_at_once_is_spoken_also_on_this_machine() {
     let mut url = database.url_through("localhost", port, "");
     url.push_str(&format!("&sslrootcert={}", keys.file("ca.pem").display()));
     let mut gatepost = Gatepost::unprepared(database, &[]);
-    for (more, told) in [
-        ("&sslnegotiation=direct", "is ready"),
-        (
-            "&sslnegotiation=direct&sslmode=prefer",
-            "goes with sslmode=require",
-        ),
-        ("", "database unavailable"),
-    ] {
+    for [more, told] in rows_of(
+        "
+        &sslnegotiation=direct                | is ready
+        &sslnegotiation=direct&sslmode=prefer | goes with sslmode=require
+                                              | database unavailable
+    ",
+    ) {
         gatepost.set("GATEPOST_DATABASE_URL", &format!("{url}{more}"));
         let output = gatepost.run(&["migrate"], "");
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();

@@ -18,6 +18,7 @@ use crate::support::http::{Answer, Browser, Connection};
 use crate::support::offline::{CONF1, access};
 use crate::support::phone::Phone;
 use crate::support::postgres::TestDatabase;
+use crate::support::tables::rows_of;
 use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 /// Five seconds are promised; the rest is for a busy machine.
@@ -354,17 +355,13 @@ fn pooler_that_says(sqlstate: &'static str, message: &'static str) -> u16 {
 
 #[test]
 fn a_pooler_that_refuses_options_is_named_with_its_cure() {
-    for (message, cure) in [
-        (
-            "unsupported startup parameter: options",
-            "ignore_startup_parameters = options",
-        ),
-        (
-            "unsupported startup parameter in options: jit",
-            "ignore_startup_parameters = options",
-        ),
-        ("no such database: gatepost", "the pooler's log says why"),
-    ] {
+    for [message, cure] in rows_of(
+        "
+        unsupported startup parameter: options        | ignore_startup_parameters = options
+        unsupported startup parameter in options: jit | ignore_startup_parameters = options
+        no such database: gatepost                    | the pooler's log says why
+    ",
+    ) {
         let mut gatepost = Gatepost::unprepared(TestDatabase::empty(), &[]);
         let port = pooler_that_says("08P01", message);
         gatepost.set(

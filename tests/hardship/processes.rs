@@ -294,9 +294,7 @@ fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving(
     let gatepost = Gatepost::start();
     let old = eventually_one(&gatepost);
     serve_for_a_while();
-    gatepost
-        .database
-        .run("UPDATE installation SET issuer = 'https://elsewhere.example'");
+    gatepost.run_sql("UPDATE installation SET issuer = 'https://elsewhere.example'");
     signal(gatepost.supervisor(), "HUP");
     await_that("the refusal is logged", PATIENCE, || {
         gatepost.log().contains("exit status: 78")
@@ -344,11 +342,7 @@ fn a_server_without_its_database_waits_for_it() {
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         assert_eq!(gatepost.get("/healthz").status, 200);
-        for path in [
-            "/.well-known/openid-configuration",
-            "/connect/userinfo",
-            "/",
-        ] {
+        for path in "/.well-known/openid-configuration /connect/userinfo /".split(' ') {
             let answer = gatepost.get(path);
             answer.assert_status_for(path, 503);
             assert!(answer.header("retry-after").is_some(), "{path}");
@@ -481,9 +475,7 @@ fn a_newer_schema_is_served_for_as_long_as_it_says_that_it_can_be() {
     let page = gatepost.get("/.well-known/openid-configuration");
     assert_eq!(page.status, 200);
     gatepost.stop();
-    gatepost
-        .database
-        .run("UPDATE schema_migrations SET compatible_from = 999 WHERE level = 999");
+    gatepost.run_sql("UPDATE schema_migrations SET compatible_from = 999 WHERE level = 999");
     refused(&gatepost, "needs a gatepost that knows level 999");
 }
 

@@ -122,11 +122,7 @@ impl Unit {
         let secret = gatepost.private_file("gatepost-secret", &STANDARD.encode(MASTER_SECRET));
         gatepost.private_file("gatepost-database-url", &gatepost.database.url);
         let credentials = secret.parent().unwrap().to_owned();
-        for name in [
-            "GATEPOST_SECRET_FILE",
-            "GATEPOST_DATABASE_URL",
-            "GATEPOST_LISTEN",
-        ] {
+        for name in "GATEPOST_SECRET_FILE GATEPOST_DATABASE_URL GATEPOST_LISTEN".split(' ') {
             gatepost.unset(name);
         }
         let notices = Notices::at(UnixDatagram::bind(credentials.join("notify")).unwrap());

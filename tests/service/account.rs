@@ -289,9 +289,7 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let mut browser = signed_in(&gatepost);
     // Long ago: taking something away needs no fresh sign-in.
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '9 hours'");
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '9 hours'");
     let unremembered = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let remembered = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let in_flight = CONF2.code(&mut browser, &[]);

@@ -228,9 +228,7 @@ fn administrators_give_the_registered_roles_that_say_so() {
     );
     // The row of the role decides when it is written, whatever the server has read.
     let page = boss.get(address);
-    gatepost
-        .database
-        .run("UPDATE roles SET document = document - 'given_by_administrators'");
+    gatepost.run_sql("UPDATE roles SET document = document - 'given_by_administrators'");
     let answer = post_to(&mut boss, address, &page, &[("decision", "disable")]);
     answer.assert_says("nothing was done");
 }

@@ -203,9 +203,7 @@ fn a_role_is_taken_from_all_who_are_ticked_or_from_nobody() {
     let page = anna.get("/admin/roles/books");
     says(&take(&mut anna, &page, &["vic"]), "Nothing was done.");
     // The row of the role decides when it is written.
-    gatepost
-        .database
-        .run("UPDATE roles SET document = document - 'given_by_administrators'");
+    gatepost.run_sql("UPDATE roles SET document = document - 'given_by_administrators'");
     says(&take(&mut anna, &page, &["ben"]), "Nothing was done.");
     assert_eq!(roles_of(&gatepost, "ben"), r#"["books"]"#);
 }
@@ -224,9 +222,7 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
     for role in ["books", "vault"] {
         says(&delete(role), "somebody whom you cannot change");
     }
-    gatepost
-        .database
-        .run("UPDATE users SET claims = '{\"role\": \"books\"}' WHERE username = 'vic'");
+    gatepost.run_sql("UPDATE users SET claims = '{\"role\": \"books\"}' WHERE username = 'vic'");
     says(
         &delete("books"),
         "while applications ask for it: <strong><bdi>The globex-only, The ledger",
@@ -244,9 +240,7 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
     let event = "SELECT detail ->> 'admin' FROM audit_events WHERE event = 'registration_removed'";
     assert_eq!(gatepost.database.value::<String>(event, &[]), "sub|boss");
     // Meanwhile it went.
-    gatepost
-        .database
-        .run("UPDATE clients SET metadata = metadata - 'allowed_roles'");
+    gatepost.run_sql("UPDATE clients SET metadata = metadata - 'allowed_roles'");
     gatepost.run_well(&["role", "remove", "books", "--yes"], "");
     await_that("the role is gone", SOON, || {
         delete("books")

@@ -175,11 +175,9 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
         ("Origin", "https://rp1.example"),
         ("Sec-Fetch-Site", "cross-site"),
     ];
-    let types = [
-        "application/x-www-form-urlencoded",
-        "application/x-www-form-urlencoded;charset=UTF-8",
-    ];
-    for content_type in types {
+    let types = "application/x-www-form-urlencoded
+                 application/x-www-form-urlencoded;charset=UTF-8";
+    for content_type in types.split_whitespace() {
         let headers = [foreign[0], foreign[1], ("Content-Type", content_type)];
         // As browsers post from elsewhere: without Lax cookies. What the query says does not count.
         let address = "/connect/authorize?client_id=conf2&state=other";

@@ -117,14 +117,9 @@ fn only_the_port_of_loopback_is_free() {
     uris.unwrap().push(on_localhost.clone());
     registered["clients"][0]["redirect_uris"] = json!([on_localhost]);
     let gatepost = Gatepost::start_with(&registered, &[]);
-    for uri in [
-        "http://127.0.0.1/cb",
-        "http://127.0.0.1:54321/cb",
-        "http://127.0.0.1:1/cb",
-        "http://localhost/cb",
-        "http://localhost:54321/cb",
-        "com.example.app:/cb",
-    ] {
+    let uris = "http://127.0.0.1/cb http://127.0.0.1:54321/cb http://127.0.0.1:1/cb
+                http://localhost/cb http://localhost:54321/cb com.example.app:/cb";
+    for uri in uris.split_whitespace() {
         let answer = gatepost.get(&authorize_path("native", uri, &[("prompt", "none")]));
         answer.assert_leads_to(&format!("{uri}?error=login_required&"));
     }
@@ -188,12 +183,8 @@ fn only_the_port_of_loopback_is_free() {
 #[test]
 fn a_dangerous_redirect_uri_put_into_the_database_by_hand_is_not_used() {
     let gatepost = Gatepost::start();
-    for uri in [
-        "javascript:alert(1)",
-        "data:text/html,x",
-        "http://rp1.example/cb",
-        "https://rp1.example/*",
-    ] {
+    let uris = "javascript:alert(1) data:text/html,x http://rp1.example/cb https://rp1.example/*";
+    for uri in uris.split(' ') {
         gatepost.database.run(&format!(
             "UPDATE clients SET metadata = jsonb_set(metadata, '{{redirect_uris}}', '[\"{uri}\"]') WHERE client_id = 'conf1';
              UPDATE installation SET registry_version = registry_version + 1"

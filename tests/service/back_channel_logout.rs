@@ -209,8 +209,7 @@ fn queue(gatepost: &Gatepost) -> BTreeMap<String, (i32, bool, bool)> {
 
 fn hurry(gatepost: &Gatepost) {
     gatepost
-        .database
-        .run("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
+        .run_sql("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
 }
 
 #[test]
@@ -309,9 +308,9 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
             assert_eq!(sid(&again), sid(gave));
             access_token(&gatepost, browser, "openid");
             gatepost.run_sql("UPDATE grants SET revoked_at = now()");
-            gatepost
-                .database
-                .run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
+            gatepost.run_sql(
+                "UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'",
+            );
             run(&["user", "revoke", "bob"], "");
             run(&["client", "revoke", "conf1"], "");
         },

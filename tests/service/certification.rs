@@ -136,13 +136,9 @@ fn c1_discovery() {
     assert_eq!(suite.id_token(&got).1["iss"], json!(ISSUER));
     assert_eq!(verified(&suite.op, &got["access_token"]).1["iss"], ISSUER);
     // 3, 4: what must and should be there.
-    for name in [
-        "authorization_endpoint",
-        "token_endpoint",
-        "jwks_uri",
-        "userinfo_endpoint",
-        "check_session_iframe",
-    ] {
+    let names = "authorization_endpoint token_endpoint jwks_uri userinfo_endpoint
+                 check_session_iframe";
+    for name in names.split_whitespace() {
         assert!(
             text(&metadata, name).starts_with("https://op.example/"),
             "{name}"

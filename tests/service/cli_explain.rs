@@ -466,12 +466,7 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
     text.assert_says("session_ended at");
     let id_token = tokens["id_token"].as_str().unwrap();
     assert!(explained(&gatepost, id_token).1.contains("no access token"));
-    for nobodys in [
-        "gpa_nonsense",
-        "gpr_nonsense",
-        "x",
-        "eyJhbGciOiJSUzI1NiJ9.e30.AAAA",
-    ] {
+    for nobodys in "gpa_nonsense gpr_nonsense x eyJhbGciOiJSUzI1NiJ9.e30.AAAA".split(' ') {
         assert!(!explained(&gatepost, nobodys).0, "{nobodys}");
     }
 }

@@ -438,15 +438,8 @@ fn guessing_is_stopped_for_its_source_and_client_alone() {
     from("2001:db8::ffff", "conf1", CONF1_SECRET)
         .assert_status_for("one IPv6 network is one source", 429);
     assert_eq!(from("2001:db8:0:1::1", "conf1", CONF1_SECRET).status, 200);
-    for odd in [
-        "a",
-        "unknown",
-        "::ffff:192.0.2.9",
-        "192.0.2.9:443",
-        "[2001:db8:9::1]:443",
-        ",,",
-        "999.1.1.1",
-    ] {
+    let odds = "a unknown ::ffff:192.0.2.9 192.0.2.9:443 [2001:db8:9::1]:443 ,, 999.1.1.1";
+    for odd in odds.split(' ') {
         assert_eq!(from(odd, "conf1", CONF1_SECRET).status, 200, "{odd}");
     }
 }

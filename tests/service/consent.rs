@@ -600,9 +600,7 @@ fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
         silent_error(&mut browser, &[("scope", "openid email")]),
         None
     );
-    gatepost
-        .database
-        .run("UPDATE consents SET granted_at = granted_at - interval '90 days'");
+    gatepost.run_sql("UPDATE consents SET granted_at = granted_at - interval '90 days'");
     assert_eq!(
         silent_error(&mut browser, &[("scope", "openid email")]).as_deref(),
         Some("consent_required")

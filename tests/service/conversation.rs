@@ -227,8 +227,7 @@ impl<'a> Scene<'a> {
         // A code of an app counts once; each row has one of its own.
         house
             .gatepost
-            .database
-            .run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
+            .run_sql("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
         house.gatepost.database.run(
             "DELETE FROM authenticators WHERE sub = (SELECT sub FROM users WHERE username = 'alice');
              UPDATE users SET strongest_acr = '1' WHERE username = 'alice'",
@@ -244,8 +243,7 @@ impl<'a> Scene<'a> {
                 );
                 house
                     .gatepost
-                    .database
-                    .run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
+                    .run_sql("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
             }
             Guest => {
                 let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);

@@ -476,9 +476,7 @@ fn people_sign_in_under_the_clients_own_rules() {
     let page = enter(&mut browser, user_code(&device));
     page.assert_error_page(400, "GP1138", "no way to sign in");
     // A sign-in that is too old for this client is made again, and then it is fresh.
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '61 seconds'");
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '61 seconds'");
     let device = start(&gatepost, "strict-tv", &[]);
     let page = enter(&mut browser, user_code(&device));
     assert!(page.text().contains("name=\"password\""), "{}", page.text());

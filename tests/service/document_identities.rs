@@ -118,8 +118,7 @@ fn a_document_links_leaves_alone_and_unlinks() {
     // same document ends. It changes nothing.
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
+        .run_sql("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
     let alive = || {
         house
             .gatepost

@@ -651,12 +651,9 @@ fn discovery_names_the_way_out() {
         metadata["end_session_endpoint"],
         json!(format!("{}/connect/endsession", gatepost.base_url))
     );
-    for flag in [
-        "frontchannel_logout",
-        "frontchannel_logout_session",
-        "backchannel_logout",
-        "backchannel_logout_session",
-    ] {
+    let flags = "frontchannel_logout frontchannel_logout_session backchannel_logout
+                 backchannel_logout_session";
+    for flag in flags.split_whitespace() {
         assert_eq!(metadata[format!("{flag}_supported")], json!(true), "{flag}");
     }
 }

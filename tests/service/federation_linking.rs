@@ -147,8 +147,7 @@ fn a_way_begun_to_link_is_for_that_session_and_signs_nobody_in() {
     house.browser(&mut alice).cookies = keep;
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '1 hour'");
+        .run_sql("UPDATE sessions SET auth_time = auth_time - interval '1 hour'");
     let visits = house.up.visits();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
     answer.assert_leads_to("/login?");

@@ -584,15 +584,13 @@ fn a_way_that_ends_in_an_error_is_over_all_the_same() {
     assert_eq!(flows(house.browser(&mut person)), 1);
     house
         .gatepost
-        .database
-        .run("ALTER TABLE linked_identities RENAME TO linked_identities_away");
+        .run_sql("ALTER TABLE linked_identities RENAME TO linked_identities_away");
     let answer = person.get(&callback);
     assert!(answer.status >= 500, "{} {}", answer.status, answer.text());
     assert_eq!(flows(house.browser(&mut person)), 0);
     house
         .gatepost
-        .database
-        .run("ALTER TABLE linked_identities_away RENAME TO linked_identities");
+        .run_sql("ALTER TABLE linked_identities_away RENAME TO linked_identities");
 
     // What the client may ask for changed while they were away.
     let callback = house.at_the_gate(&mut person, &[]);

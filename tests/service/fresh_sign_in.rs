@@ -16,8 +16,7 @@ impl House {
     /// Their sign-ins are six minutes old.
     fn wait_six_minutes(&self) {
         self.gatepost
-            .database
-            .run("UPDATE sessions SET auth_time = auth_time - interval '6 minutes'");
+            .run_sql("UPDATE sessions SET auth_time = auth_time - interval '6 minutes'");
     }
 
     /// Asks to link, and is sent to sign in anew: that page.

@@ -9,6 +9,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
+use crate::support::tables::rows_of;
 
 const DONE: &str = "https://rp1.example/done";
 
@@ -227,23 +228,22 @@ fn only_clients_that_want_to_hear_of_it_are_noted_and_each_once() {
 #[test]
 fn registrations_that_could_lead_astray_are_refused() {
     let gatepost = Gatepost::prepare(&[]);
-    for (key, value) in [
-        ("frontchannel_logout_uri", "http://shop.example/out"),
-        ("frontchannel_logout_uri", "https://shop.example/out#x"),
-        ("frontchannel_logout_uri", "javascript:alert(1)"),
-        (
-            "frontchannel_logout_uri",
-            "https://shop.example;script-src/out",
-        ),
-        ("backchannel_logout_uri", "http://shop.example/out"),
-        ("backchannel_logout_uri", "https://shop.example/out#x"),
-        ("backchannel_logout_uri", "https://user@shop.example/"),
-        ("backchannel_logout_uri", "file:///etc/passwd"),
-        ("post_logout_redirect_uris", "http://shop.example/"),
-        ("post_logout_redirect_uris", "https://shop.example/#x"),
-        ("post_logout_redirect_uris", "https://*.shop.example/"),
-        ("post_logout_redirect_uris", "javascript:alert(1)"),
-    ] {
+    for [key, value] in rows_of(
+        "
+        frontchannel_logout_uri   | http://shop.example/out
+        frontchannel_logout_uri   | https://shop.example/out#x
+        frontchannel_logout_uri   | javascript:alert(1)
+        frontchannel_logout_uri   | https://shop.example;script-src/out
+        backchannel_logout_uri    | http://shop.example/out
+        backchannel_logout_uri    | https://shop.example/out#x
+        backchannel_logout_uri    | https://user@shop.example/
+        backchannel_logout_uri    | file:///etc/passwd
+        post_logout_redirect_uris | http://shop.example/
+        post_logout_redirect_uris | https://shop.example/#x
+        post_logout_redirect_uris | https://*.shop.example/
+        post_logout_redirect_uris | javascript:alert(1)
+    ",
+    ) {
         let value = if key.ends_with('s') {
             json!([value])
         } else {

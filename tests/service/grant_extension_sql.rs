@@ -300,13 +300,8 @@ fn only_a_user_whom_the_client_may_have_is_a_subject() {
 #[test]
 fn refusals_speak_for_themselves_in_characters_that_may_leave() {
     let gatepost = start(&[("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "1000")]);
-    for error in [
-        "invalid_grant",
-        "invalid_request",
-        "invalid_scope",
-        "invalid_target",
-        "unauthorized_client",
-    ] {
+    let errors = "invalid_grant invalid_request invalid_scope invalid_target unauthorized_client";
+    for error in errors.split(' ') {
         let refused = answer(
             &gatepost,
             &json!({"error": error, "error_description": "Not \"today\", caf\u{e9}\\."}),
@@ -536,11 +531,8 @@ fn functions_are_looked_up_before_they_are_registered() {
         );
         said.assert_says_for(name, "extension_grants[0] (urn:example:x).function");
     }
-    for name in [
-        "password",
-        "authorization_code",
-        "urn:ietf:params:oauth:grant-type:token-exchange",
-    ] {
+    let names = "password authorization_code urn:ietf:params:oauth:grant-type:token-exchange";
+    for name in names.split(' ') {
         let grant = json!({"name": name, "function": format!("{schema}.many")});
         let output = gatepost.run(
             &["apply", "-"],

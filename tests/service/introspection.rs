@@ -10,6 +10,7 @@ use crate::support::offline::{
     CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, document, introspect_as, member, refresh,
 };
 use crate::support::shared::Shared;
+use crate::support::tables::rows_of;
 
 const BOTH: &str = "openid profile orders.read stock.read offline_access";
 
@@ -163,36 +164,18 @@ fn what_is_over_is_inactive() {
         CONF2.introspect(&gatepost, refresh(&second))["active"],
         true
     );
-    for (end, undo) in [
-        (
-            "UPDATE users SET enabled = false",
-            "UPDATE users SET enabled = true",
-        ),
-        (
-            "UPDATE users SET epoch = epoch + 1",
-            "UPDATE users SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE clients SET epoch = epoch + 1",
-            "UPDATE clients SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE installation SET epoch = epoch + 1",
-            "UPDATE installation SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE consents SET epoch = epoch + 1",
-            "UPDATE consents SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE grants SET revoked_at = clock_timestamp()",
-            "UPDATE grants SET revoked_at = NULL",
-        ),
-        (
-            "UPDATE grants SET expires_at = clock_timestamp() - interval '1 s'",
-            "UPDATE grants SET expires_at = clock_timestamp() + interval '20 d'",
-        ),
-    ] {
+    for [end, undo] in rows_of(
+        "
+        UPDATE users SET enabled = false | UPDATE users SET enabled = true
+        UPDATE users SET epoch = epoch + 1 | UPDATE users SET epoch = epoch - 1
+        UPDATE clients SET epoch = epoch + 1 | UPDATE clients SET epoch = epoch - 1
+        UPDATE installation SET epoch = epoch + 1 | UPDATE installation SET epoch = epoch - 1
+        UPDATE consents SET epoch = epoch + 1 | UPDATE consents SET epoch = epoch - 1
+        UPDATE grants SET revoked_at = clock_timestamp() | UPDATE grants SET revoked_at = NULL
+        UPDATE grants SET expires_at = clock_timestamp() - interval '1 s'
+            | UPDATE grants SET expires_at = clock_timestamp() + interval '20 d'
+    ",
+    ) {
         gatepost.database.run(end);
         for token in [access(&second), refresh(&second)] {
             assert_eq!(CONF2.introspect(&gatepost, token), inactive(), "{end}");

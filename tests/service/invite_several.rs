@@ -253,9 +253,7 @@ fn with_mail_each_gets_a_letter_and_who_has_not_come_another_when_it_is_sent_aga
         tells(&invited, letters);
         assert_eq!(links(&invited).len(), 0);
         invited.assert_says_not("/account/link");
-        gatepost
-            .database
-            .run("UPDATE users SET password_hash = 'x' WHERE username = 'bo'");
+        gatepost.run_sql("UPDATE users SET password_hash = 'x' WHERE username = 'bo'");
     }
     let mut to: Vec<_> = [1, 2, 3].map(|number| mailbox.letter(number).to).concat();
     to.sort();

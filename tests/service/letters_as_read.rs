@@ -102,7 +102,8 @@ fn names_are_escaped_cut_and_cleaned() {
 
 #[test]
 fn ascii_goes_as_it_is_and_headers_are_encoded_only_where_they_must_be() {
-    for (brand, language, sender, is_encoded) in [
+    let mailbox = Mailbox::open();
+    let cases = [
         ("Wonderland", "en", "From: Wonderland <", false),
         (
             "Wonderland, Inc.",
@@ -118,15 +119,15 @@ fn ascii_goes_as_it_is_and_headers_are_encoded_only_where_they_must_be() {
         ),
         ("Köln", "en", "From: =?utf-8?B?S8O2bG4=?= <", true),
         ("Wonderland", "ja", "From: Wonderland <", true),
-    ] {
-        let mailbox = Mailbox::open();
+    ];
+    for (number, (brand, language, sender, is_encoded)) in (1..).zip(cases) {
         let settings = [
             ("GATEPOST_BRAND_NAME", brand),
             ("GATEPOST_LANGUAGE", language),
         ];
         let gatepost = start_with(&mailbox, &settings);
         gatepost.run_well(&["user", "reset", "bob", "--mail"], "");
-        let letter = mailbox.letter(1);
+        let letter = mailbox.letter(number);
         assert!(letter.raw.contains(sender), "{}", letter.raw);
         let plain = brand.replace(['\u{202e}', '\u{2066}'], "");
         assert_eq!(letter.read["sender"], json!(plain));

@@ -201,8 +201,7 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     let (visits, sessions) = (house.up.visits(), house.gatepost.database.count("sessions"));
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+        .run_sql("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
     answer.assert_leads_to("/login?r=");
     alice
@@ -235,8 +234,7 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     // Somebody else may sign in there as well, and is who they are.
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+        .run_sql("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "other")]);
     let page = alice.get(&house.address(answer.location()));
     let answer = sign_in(house.browser(&mut alice), &page, "bob", BOB_PASSWORD);
@@ -449,8 +447,7 @@ fn of_two_who_are_asked_the_first_gets_it_and_the_second_learns_no_name() {
     // Asked once more for the same, alice is told so, and asked nothing.
     house
         .gatepost
-        .database
-        .run("UPDATE linked_identities SET issuer = 'https://moved.example'");
+        .run_sql("UPDATE linked_identities SET issuer = 'https://moved.example'");
     let callback = house.at_the_gate(&mut alice, "up");
     let issuer = house.up.issuer();
     house
@@ -688,8 +685,7 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     house.unlink(&mut alice, "Sign-in other");
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
+        .run_sql("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
     assert!(alive() > 0);
     let answer = house.post(
         &mut alice,

@@ -631,11 +631,8 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
     gatepost.run_well(&["apply", "-"], line.lines().next().unwrap());
     let shown = gatepost.run_well(&["client", "show", client_id], "");
     assert!(shown.contains("metadata_document: true"), "{shown}");
-    for other in [
-        "http://agent.example.com/client.json",
-        "https://agent.example.com/",
-        "agent",
-    ] {
+    let others = "http://agent.example.com/client.json https://agent.example.com/ agent";
+    for other in others.split(' ') {
         let answer = gatepost.get(&authorize_path(other, WEB, &[]));
         answer.assert_error_page(400, "GP1102", other);
         assert!(!answer.text().contains("Ask the operator"), "{other}");

@@ -131,9 +131,7 @@ fn an_answer_cut_at_any_byte_can_be_asked_for_again_and_the_family_lives() {
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
     // A lost answer that nobody asks for again in time is a replay when it comes.
     let next = REUSE.refresh(&gatepost, refresh(&tokens)).json();
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
     REUSE.assert_refresh_over(&gatepost, refresh(&tokens));
     REUSE.assert_refresh_over(&gatepost, refresh(&next));
     assert_eq!(userinfo(&gatepost, access(&next)).status, 401);

@@ -28,9 +28,7 @@ fn start_own() -> (Gatepost, Browser) {
 
 /// Lets the retry window of whatever was refreshed pass.
 fn pass_the_window(gatepost: &Gatepost) {
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
 }
 
 #[test]
@@ -146,9 +144,7 @@ fn a_public_clients_window_is_shorter_and_none_means_none() {
     let (gatepost, mut browser) = start();
     let first = PUB1.tokens(&gatepost, &mut browser, OFFLINE);
     let second = PUB1.refresh(&gatepost, refresh(&first)).json();
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
     PUB1.assert_refresh_over(&gatepost, refresh(&first));
     PUB1.assert_refresh_over(&gatepost, refresh(&second));
     let mut without = document();
@@ -380,37 +376,25 @@ fn both_ends_come() {
     let (gatepost, mut browser) = start();
     let idle = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let second = CONF1.refresh(&gatepost, refresh(&idle)).json();
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
     let third = CONF1.refresh(&gatepost, refresh(&second)).json();
     // The use began the idle time anew.
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
     let fourth = CONF1.refresh(&gatepost, refresh(&third)).json();
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = moved_at - interval '1296001 seconds'");
+    gatepost.run_sql("UPDATE grants SET moved_at = moved_at - interval '1296001 seconds'");
     CONF1.assert_refresh_over(&gatepost, refresh(&fourth));
     let unused = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    gatepost
-        .database
-        .run("UPDATE grants SET redeemed_at = redeemed_at - interval '1296001 seconds' WHERE moved_at IS NULL");
+    gatepost.run_sql("UPDATE grants SET redeemed_at = redeemed_at - interval '1296001 seconds' WHERE moved_at IS NULL");
     CONF1.assert_refresh_over(&gatepost, refresh(&unused));
     gatepost.database.run("DELETE FROM grants");
     let absolute = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    gatepost
-        .database
-        .run("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
+    gatepost.run_sql("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
     let last = CONF1.refresh(&gatepost, refresh(&absolute)).json();
     assert!(
         last["expires_in"].as_i64().unwrap() <= 100,
         "no access token outlives its grant: {last}"
     );
-    gatepost
-        .database
-        .run("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
+    gatepost.run_sql("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
     CONF1.assert_refresh_over(&gatepost, refresh(&last));
 }
 

@@ -59,12 +59,9 @@ fn a_slash_behind_the_host_leads_to_the_same_resource_at_both_endpoints() {
         let (_, claims) = decode_jwt(text(&tokens, "access_token"));
         assert_eq!(claims["aud"], json!(audience), "{sent}");
     }
-    for wrong in [
-        "https://tools.example/mcp/",
-        "https://orders.example//",
-        "https://orders.example/?a=b",
-        "https://orders.example.evil.example/",
-    ] {
+    let wrongs = "https://tools.example/mcp/ https://orders.example//
+                  https://orders.example/?a=b https://orders.example.evil.example/";
+    for wrong in wrongs.split_whitespace() {
         let changes = [("scope", "orders.read tools.call"), ("resource", wrong)];
         let answer = browser.get(&authorize_path("conf1", RP1, &changes));
         assert_eq!(answer.query()["error"], "invalid_target", "{wrong}");

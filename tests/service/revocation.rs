@@ -257,9 +257,7 @@ fn what_could_not_be_stored_is_not_acknowledged() {
         assert!(answer.header("retry-after").is_some());
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
     }
-    gatepost
-        .database
-        .run("DROP TRIGGER refuse ON grants; DROP TRIGGER refuse ON revoked_tokens");
+    gatepost.run_sql("DROP TRIGGER refuse ON grants; DROP TRIGGER refuse ON revoked_tokens");
     CONF1.revoke(&gatepost, refresh(&tokens));
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
 }

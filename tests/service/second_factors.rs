@@ -659,9 +659,7 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
 fn whoever_signs_in_again_to_add_a_factor_goes_on_with_that() {
     let gatepost = start(&[]);
     let mut own = signed_in(&gatepost);
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let account = own.visit("/account?ui_locales=de");
     let anew = own.submit(&account, &[("decision", "add_app")]);
     let page = own.follow(anew);

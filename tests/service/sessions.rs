@@ -304,9 +304,7 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
         [("max_age", "60")],
         [("max_age", "0")],
     ] {
-        gatepost
-            .database
-            .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+        gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
         let login = browser.visit(&conf1(&changes));
         assert!(asks_to_sign_in(&login), "{changes:?}");
         let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
@@ -321,9 +319,7 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
         );
     }
     assert_ne!(browser.cookies, cookies);
-    gatepost
-        .database
-        .run("UPDATE sessions SET expires_at = now() - interval '1 second'");
+    gatepost.run_sql("UPDATE sessions SET expires_at = now() - interval '1 second'");
     browser
         .get(&conf1(&[("prompt", "none")]))
         .assert_query("error", "login_required");

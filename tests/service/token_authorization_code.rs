@@ -12,6 +12,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::tables::rows_of;
 use crate::support::waiting::until_served;
 
 fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
@@ -245,30 +246,17 @@ fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
 #[test]
 fn a_code_dies_with_what_it_stands_on() {
     let gatepost = Gatepost::start();
-    let broken = [
-        (
-            "UPDATE sessions SET ended_at = clock_timestamp()",
-            "UPDATE sessions SET ended_at = NULL",
-        ),
-        ("DELETE FROM sessions", "SELECT 1"),
-        (
-            "UPDATE users SET enabled = false",
-            "UPDATE users SET enabled = true",
-        ),
-        (
-            "UPDATE users SET epoch = epoch + 1",
-            "UPDATE users SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE clients SET epoch = epoch + 1",
-            "UPDATE clients SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE installation SET epoch = epoch + 1",
-            "UPDATE installation SET epoch = epoch - 1",
-        ),
-    ];
-    for (index, (end, mend)) in broken.into_iter().enumerate() {
+    let broken = rows_of(
+        "
+        UPDATE sessions SET ended_at = clock_timestamp() | UPDATE sessions SET ended_at = NULL
+        DELETE FROM sessions                             | SELECT 1
+        UPDATE users SET enabled = false                 | UPDATE users SET enabled = true
+        UPDATE users SET epoch = epoch + 1               | UPDATE users SET epoch = epoch - 1
+        UPDATE clients SET epoch = epoch + 1             | UPDATE clients SET epoch = epoch - 1
+        UPDATE installation SET epoch = epoch + 1        | UPDATE installation SET epoch = epoch - 1
+    ",
+    );
+    for (index, [end, mend]) in broken.into_iter().enumerate() {
         let mut browser = signed_in(&gatepost);
         let code = code(&mut browser, &request_of("conf1", &[]));
         gatepost.database.run(end);

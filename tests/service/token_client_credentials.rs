@@ -158,9 +158,7 @@ fn a_reference_token_is_a_handle_of_its_own() {
     assert_ne!(first, second);
     userinfo(&gatepost, &first).assert_refused(403, "insufficient_scope", "userinfo");
     // Its client going away ends it.
-    gatepost
-        .database
-        .run("UPDATE clients SET enabled = false WHERE client_id = 'service'");
+    gatepost.run_sql("UPDATE clients SET enabled = false WHERE client_id = 'service'");
     userinfo(&gatepost, &first).assert_refused(401, "invalid_token", "disabled client");
 }
 

@@ -110,11 +110,7 @@ fn parameters_stand_in_the_body_once() {
     gatepost
         .post(&moved, &[], &[])
         .assert_refused(400, "invalid_request", "all in the query");
-    for path in [
-        "/connect/token?",
-        "/connect/token?x=1&x=2",
-        "/connect/token?Scope=x",
-    ] {
+    for path in "/connect/token? /connect/token?x=1&x=2 /connect/token?Scope=x".split(' ') {
         assert_eq!(gatepost.post(path, &[], &right()).status, 200, "{path}");
     }
     // Whether this grant reads them or not, and whoever sends them.
@@ -211,29 +207,10 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
 fn malformed_bodies_are_refused_and_never_repaired() {
     let gatepost = Gatepost::shared();
     let form = encode(&right());
-    let names = [
-        "grant_type",
-        "client_id",
-        "client_secret",
-        "code",
-        "redirect_uri",
-        "code_verifier",
-        "scope",
-        "resource",
-        "x",
-    ];
-    for name in names {
-        for value in [
-            "%FF",
-            "%",
-            "%4",
-            "%zz",
-            "%u0041",
-            "%00",
-            "%C3",
-            "%C3%28",
-            "%ED%A0%80",
-        ] {
+    let names = "grant_type client_id client_secret code redirect_uri code_verifier scope
+                 resource x";
+    for name in names.split_whitespace() {
+        for value in "%FF % %4 %zz %u0041 %00 %C3 %C3%28 %ED%A0%80".split(' ') {
             let body = format!("{form}&{name}={value}");
             let answer = gatepost.connect().post_raw(TOKEN, &[], body.as_bytes());
             answer.assert_refused(400, "invalid_request", &body);
@@ -267,17 +244,9 @@ fn malformed_bodies_are_refused_and_never_repaired() {
 #[test]
 fn overlong_input_is_refused_cheaply() {
     let gatepost = Gatepost::shared();
-    let names = [
-        "grant_type",
-        "client_id",
-        "client_secret",
-        "code",
-        "redirect_uri",
-        "code_verifier",
-        "scope",
-        "resource",
-    ];
-    for name in names {
+    let names = "grant_type client_id client_secret code redirect_uri code_verifier scope
+                 resource";
+    for name in names.split_whitespace() {
         for length in [9_000, 60_000] {
             let value = "a".repeat(length);
             let usual = [
@@ -450,19 +419,13 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         b"",
     );
     without_credentials(&bad_token, Some(ORIGIN), "userinfo's errors");
-    for path in [
-        "/connect/par",
-        "/connect/revocation",
-        "/connect/deviceauthorization",
-    ] {
+    for path in "/connect/par /connect/revocation /connect/deviceauthorization".split(' ') {
         let headers = [("Origin", ORIGIN)];
         let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
         without_credentials(&answer, Some(ORIGIN), path);
     }
-    for path in [
-        "/.well-known/openid-configuration",
-        "/.well-known/openid-configuration/jwks",
-    ] {
+    let paths = "/.well-known/openid-configuration /.well-known/openid-configuration/jwks";
+    for path in paths.split(' ') {
         let answer = send(
             &gatepost,
             "GET",
@@ -477,14 +440,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
             "{path}"
         );
     }
-    for path in [
-        "/",
-        "/login",
-        "/logout",
-        "/connect/authorize",
-        "/healthz",
-        "/nowhere",
-    ] {
+    for path in "/ /login /logout /connect/authorize /healthz /nowhere".split(' ') {
         let answer = send(&gatepost, "GET", path, &[("Origin", ORIGIN)], b"");
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }

@@ -268,12 +268,9 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
     person
         .get(&house.address(&twice))
         .assert_error_page(400, "GP1002", "twice");
-    for path in [
-        "/external/up/signed-out/",
-        "/external//signed-out",
-        "/external/up/x/signed-out",
-        "/external/up",
-    ] {
+    let paths = "/external/up/signed-out/ /external//signed-out /external/up/x/signed-out
+                 /external/up";
+    for path in paths.split_whitespace() {
         let answer = person.get(&house.address(path));
         assert!(
             answer.status == 404 || answer.location() == "/logout",
@@ -697,11 +694,7 @@ fn a_strangers_token_fetches_nothing_and_learns_nothing() {
     });
     assert_eq!(answers[0], answers[1]);
     assert_eq!((answers[0].0, house.up.visits()), (400, 0));
-    for body in [
-        "logout_token=%ff",
-        "logout_token=a&logout_token=a",
-        "token=a",
-    ] {
+    for body in "logout_token=%ff logout_token=a&logout_token=a token=a".split(' ') {
         let form = [("Content-Type", "application/x-www-form-urlencoded")];
         let post = |name: &str| {
             let path = format!("/external/{name}/logout");

@@ -19,6 +19,7 @@ use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, encode};
 use crate::support::jwt::{base64url, forge, published_keys};
 use crate::support::postgres::TestDatabase;
+use crate::support::tables::rows_of;
 
 const PATH: &str = "/connect/userinfo";
 
@@ -170,12 +171,7 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
             &format!("{method} {path} {headers:?} {body}"),
         );
     }
-    for malformed in [
-        "access_token=%ff",
-        "access_token=%",
-        "x=%zz",
-        "access_token=%00",
-    ] {
+    for malformed in "access_token=%ff access_token=% x=%zz access_token=%00".split(' ') {
         let answer = send(&gatepost, "POST", PATH, &[FORM], malformed);
         answer.assert_refused(400, "invalid_request", malformed);
     }
@@ -405,46 +401,22 @@ fn an_expired_token_is_refused_in_either_form() {
 fn a_token_dies_with_what_it_stands_on() {
     let clients = [("byref", json!({"access_token_type": "reference"}))];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
-    let broken = [
-        (
-            "UPDATE users SET enabled = false",
-            "UPDATE users SET enabled = true",
-        ),
-        (
-            "UPDATE clients SET enabled = false",
-            "UPDATE clients SET enabled = true",
-        ),
-        (
-            "UPDATE sessions SET ended_at = clock_timestamp()",
-            "UPDATE sessions SET ended_at = NULL",
-        ),
-        (
-            "UPDATE grants SET revoked_at = clock_timestamp()",
-            "UPDATE grants SET revoked_at = NULL",
-        ),
-        (
-            "UPDATE users SET epoch = epoch + 1",
-            "UPDATE users SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE clients SET epoch = epoch + 1",
-            "UPDATE clients SET epoch = epoch - 1",
-        ),
-        (
-            "UPDATE installation SET epoch = epoch + 1",
-            "UPDATE installation SET epoch = epoch - 1",
-        ),
-        (
-            "INSERT INTO consents (sub, client_id, scopes, claims, epoch)
-             SELECT sub, client_id, '{}', '{}', 1 FROM users, clients",
-            "DELETE FROM consents",
-        ),
-        ("DELETE FROM sessions", "SELECT 1"),
-        ("DELETE FROM grants", "SELECT 1"),
-        ("DELETE FROM users", "SELECT 1"),
-    ];
+    let broken = rows_of("
+        UPDATE users SET enabled = false                 | UPDATE users SET enabled = true
+        UPDATE clients SET enabled = false               | UPDATE clients SET enabled = true
+        UPDATE sessions SET ended_at = clock_timestamp() | UPDATE sessions SET ended_at = NULL
+        UPDATE grants SET revoked_at = clock_timestamp() | UPDATE grants SET revoked_at = NULL
+        UPDATE users SET epoch = epoch + 1               | UPDATE users SET epoch = epoch - 1
+        UPDATE clients SET epoch = epoch + 1             | UPDATE clients SET epoch = epoch - 1
+        UPDATE installation SET epoch = epoch + 1        | UPDATE installation SET epoch = epoch - 1
+        INSERT INTO consents (sub, client_id, scopes, claims, epoch) SELECT sub, client_id, '{}', '{}', 1 FROM users, clients
+                                                         | DELETE FROM consents
+        DELETE FROM sessions                             | SELECT 1
+        DELETE FROM grants                               | SELECT 1
+        DELETE FROM users                                | SELECT 1
+    ");
     let mut browser = signed_in(&gatepost);
-    for (end, mend) in broken {
+    for [end, mend] in broken {
         if end.starts_with("DELETE") {
             browser = signed_in(&gatepost);
         }

@@ -17,9 +17,9 @@ fn changed_claims_show_at_once() {
     let token = access_token(&gatepost, &mut browser, "openid roles");
     let role = || userinfo(&gatepost, &token).json().get("role").cloned();
     assert_eq!(role(), Some(json!(["admin"])));
-    gatepost
-        .database
-        .run("UPDATE users SET claims = jsonb_set(claims, '{role}', '[\"clerk\", \"auditor\"]')");
+    gatepost.run_sql(
+        "UPDATE users SET claims = jsonb_set(claims, '{role}', '[\"clerk\", \"auditor\"]')",
+    );
     assert_eq!(role(), Some(json!(["clerk", "auditor"])));
     for none in ["'[]'", "'\"\"'", "'null'", "'[\"\"]'", "'7'"] {
         gatepost.database.run(&format!(
@@ -205,9 +205,7 @@ fn a_users_attributes_never_speak_for_the_protocol() {
         .client()
         .execute(release, &[&postgres::types::Json(&claims)])
         .unwrap();
-    gatepost
-        .database
-        .run("UPDATE installation SET registry_version = registry_version + 1");
+    gatepost.run_sql("UPDATE installation SET registry_version = registry_version + 1");
     gatepost.await_log("the scope", |log| {
         log.contains("roles: identity_scope.claims[1]: is a reserved claim")
     });

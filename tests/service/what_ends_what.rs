@@ -507,9 +507,7 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
         &[("scope", OFFLINE), ("prompt", "consent")],
     );
     let before = CONF2.refresh(&gatepost, refresh(&before)).json();
-    gatepost
-        .database
-        .run("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
+    gatepost.run_sql("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
     CONF2
         .refresh(&gatepost, refresh(&before))
         .assert_member("error", "invalid_grant");

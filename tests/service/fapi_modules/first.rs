@@ -49,12 +49,9 @@ pub(super) fn assert_discovery(suite: &Suite) {
         "dpop_signing_alg_values_supported",
         "RS256"
     ));
-    for endpoint in [
-        "authorization_endpoint",
-        "token_endpoint",
-        "pushed_authorization_request_endpoint",
-        "jwks_uri",
-    ] {
+    let endpoints = "authorization_endpoint token_endpoint pushed_authorization_request_endpoint
+                     jwks_uri";
+    for endpoint in endpoints.split_whitespace() {
         let address = text(&metadata, endpoint);
         assert!(address.starts_with(&suite.op.base_url), "{endpoint}");
     }
@@ -218,13 +215,7 @@ fn test_claims_parameter_identity_claims() {
     let answer = suite.userinfo(&tokens);
     assert_eq!(answer.status, 200);
     let told = answer.json();
-    for claim in [
-        "name",
-        "given_name",
-        "family_name",
-        "email",
-        "email_verified",
-    ] {
+    for claim in "name given_name family_name email email_verified".split(' ') {
         assert!(id_token.get(claim).is_some(), "{claim}: {id_token}");
         assert!(told.get(claim).is_some(), "{claim}: {told}");
     }
