@@ -51,7 +51,7 @@ pub const ROOMS: &[Module] = &[
     core("server/keys", "server/keys server/app/key_keeping tool/imported_key"),
     core("store/grants", "store/grants store/endings store/tokens store/consents store/device_authorizations"),
     core("store/sessions", "store/sessions"),
-    core("store/users", "store/users manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
+    core("store/users", "store/users store/disowned_sign_ins manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
     module("store", "store"),
     core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/transaction server/endpoints/current_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
     core("server/endpoints/token", "server/endpoints/token server/app/extension_grant"),
