@@ -487,6 +487,12 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
             let cost = meter.of(|| refreshed(further));
             cost.assert_is(1, statements);
         }
+        // With `offline_access` it stands on no session, and none is looked for.
+        refreshed(&[]);
+        let cost = meter.of(|| assert_eq!(userinfo(gatepost, access(&tokens)).status, 200));
+        cost.assert_is(0, USERINFO);
+        let asks_sessions = cost.calls.keys().any(|sql| sql.contains("sessions"));
+        assert_eq!(asks_sessions, scope == "openid profile", "{cost:#?}");
     }
 }
 

@@ -121,56 +121,101 @@ pub struct Chain {
     is_tentative: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
-    /// All are written, one after the other.
-    InOrder,
-    /// The statement picks one, by its name, or none.
-    Alternatives,
-    /// It picks one, and hashes what it finds for the user and the session: the columns `sub` and
-    /// `sid` of its answer.
-    AlternativesOfUser,
+/// An event of which the statement picks the name, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Alternatives<'a> {
+    pub event: &'a AuditEvent<'a>,
+    /// The first is alternative 1.
+    pub names: &'a [&'a str],
+    /// Whether the statement finds the user and the session, and ends the hash with them.
+    pub finds_user: bool,
 }
 
-/// A row as it is written: with its hash, or with what is hashed as far as it is known.
+/// A row as it is written.
 #[derive(Debug)]
 pub struct ChainedRow {
     row: AuditRow,
-    hash: Vec<u8>,
+    hash: Hash,
 }
 
-/// The one parameter that statements take, the day on which it was made, and how its rows belong
-/// together.
+/// The one parameter that statements take, and the day on which it was made.
 #[derive(Debug)]
-pub struct Links(pub Vec<ChainedRow>, Day, Together);
+pub struct Links(pub Vec<ChainedRow>, Day);
+
+/// The next row of the chain, whatever it will be called: with a hash for each name, or with what
+/// is hashed before the user and behind.
+#[derive(Debug)]
+pub struct AlternativeLink<'a> {
+    row: AuditRow,
+    previous: Vec<u8>,
+    started: Day,
+    names: &'a [&'a str],
+    hashes: Vec<Vec<u8>>,
+    ending: Option<Vec<u8>>,
+}
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of
     /// today.
-    pub fn link(&self, events: &[AuditEvent<'_>], together: Together) -> Links {
-        let at = self.chains.0.clock.now();
-        let today = at.day();
-        let goes_on = self.head.as_ref().filter(|_| self.started == today);
-        let mut links = Links(Vec::new(), today, together);
-        let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
-        let is_opened = goes_on.is_none() && !events.is_empty();
-        let opening = is_opened.then(|| self.opening());
-        for event in opening.iter().chain(events) {
-            let row = next_row(&head, event, at);
-            let is_opening = event.event == OPENED;
-            let hash = if together == Together::AlternativesOfUser && !is_opening {
-                row.hashed_before_user()
-            } else {
-                let hash = row.hash();
-                if together == Together::InOrder || is_opening {
-                    head.seq = row.seq;
-                    head.hash = hash;
-                }
-                hash.to_vec()
-            };
-            links.0.push(ChainedRow { row, hash });
+    pub fn link(&self, events: &[AuditEvent<'_>]) -> Links {
+        let at = self.now();
+        let opening = match events {
+            [] => None,
+            [..] => self.link_opening(at),
+        };
+        let mut links = opening.unwrap_or(Links(Vec::new(), at.day()));
+        let opened = links.0.first().map(ChainedRow::head);
+        let Some(mut head) = opened.or_else(|| self.head.clone()) else {
+            return links;
+        };
+        for event in events {
+            let row = ChainedRow::behind(&head, event, at);
+            head = row.head();
+            links.0.push(row);
         }
         links
+    }
+
+    pub fn now(&self) -> Instant {
+        self.chains.0.clock.now()
+    }
+
+    /// The row that opens a chain, where there is none of the day.
+    pub fn link_opening(&self, at: Instant) -> Option<Links> {
+        let today = at.day();
+        if self.head.is_some() && self.started == today {
+            return None;
+        }
+        let row = ChainedRow::behind(&self.open(today), &self.opening(), at);
+        Some(Links(vec![row], today))
+    }
+
+    /// Chains an event to a chain that was opened that day.
+    pub fn link_alternatives<'a>(
+        &self,
+        events: &Alternatives<'a>,
+        at: Instant,
+    ) -> AlternativeLink<'a> {
+        let today = at.day();
+        let head = self.head.clone().unwrap_or_else(|| self.open(today));
+        let mut row = next_row(&head, events.event, at);
+        let mut hashes = Vec::new();
+        for name in events.names {
+            row.event = (*name).to_owned();
+            hashes.push(if events.finds_user {
+                row.hashed_before_user()
+            } else {
+                row.hash().to_vec()
+            });
+        }
+        AlternativeLink {
+            previous: row.previous.to_vec(),
+            started: today,
+            names: events.names,
+            hashes,
+            ending: events.finds_user.then(|| row.hashed_behind_user()),
+            row,
+        }
     }
 
     fn open(&self, today: Day) -> Head {
@@ -204,19 +249,38 @@ impl Chain {
         }
     }
 
-    pub fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result {
-        // The last first: those before it are behind, and need no hash.
+    pub fn advance(&mut self, links: &Links, rows: &[Row]) -> Result {
+        // The last first: those before it are behind.
         for row in rows.iter().rev() {
-            if links.2 == Together::AlternativesOfUser {
-                links.take_user(row)?;
-            }
             let written: Vec<&[u8]> = column(row, "audited")?;
             let mut backwards = links.0.iter().rev();
             if let Some(end) = backwards.find(|link| written.contains(&&link.hash[..]))
                 && !self.is_beyond(&end.row)
             {
-                self.move_to(head_at(&end.row), links.1);
+                self.move_to(end.head(), links.1);
             }
+        }
+        Ok(())
+    }
+
+    /// Goes on behind the row that was written, if one was.
+    pub fn advance_alternatively(
+        &mut self,
+        link: AlternativeLink<'_>,
+        rows: &[Row],
+    ) -> Result {
+        let Some(row) = rows.first() else {
+            return Ok(());
+        };
+        if column::<Option<&[u8]>>(row, "audited")?.is_some() {
+            let AlternativeLink { row: written, .. } = link;
+            let head = Head {
+                chain: written.chain,
+                seq: written.seq,
+                hash: hash(row, "audited")?,
+                until: written.day,
+            };
+            self.move_to(head, link.started);
         }
         Ok(())
     }
@@ -246,17 +310,47 @@ impl Chain {
     }
 }
 
-impl Links {
-    /// Takes the user and the session that the statement found, and makes the hashes with them.
-    fn take_user(&mut self, row: &Row) -> Result {
-        for link in &mut self.0 {
-            if link.row.event != OPENED {
-                link.row.sub = column(row, "sub")?;
-                link.row.sid = column(row, "sid")?;
-                link.hash = link.row.hash().to_vec();
-            }
+impl AlternativeLink<'_> {
+    /// In the order of their names in `statement`.
+    pub fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let row = &self.row;
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![
+            &row.day,
+            &row.at,
+            &row.chain,
+            &row.seq,
+            &self.previous,
+            &self.hashes,
+            &self.names,
+            &row.client_id,
+            &row.source,
+            &row.request_id,
+            &row.detail,
+        ];
+        match &self.ending {
+            Some(ending) => values.push(ending),
+            None => values.extend([&row.sub as &(dyn ToSql + Sync), &row.sid]),
         }
-        Ok(())
+        values
+    }
+}
+
+impl ChainedRow {
+    fn behind(head: &Head, event: &AuditEvent<'_>, at: Instant) -> ChainedRow {
+        let row = next_row(head, event, at);
+        ChainedRow {
+            hash: row.hash(),
+            row,
+        }
+    }
+
+    fn head(&self) -> Head {
+        Head {
+            chain: self.row.chain.clone(),
+            seq: self.row.seq,
+            hash: self.hash,
+            until: self.row.day,
+        }
     }
 }
 
@@ -279,15 +373,6 @@ fn next_row(head: &Head, event: &AuditEvent<'_>, at: Instant) -> AuditRow {
         } else {
             serde_json::to_string(&event.detail).unwrap_or_default()
         },
-    }
-}
-
-fn head_at(row: &AuditRow) -> Head {
-    Head {
-        chain: row.chain.clone(),
-        seq: row.seq,
-        hash: row.hash(),
-        until: row.day,
     }
 }
 

@@ -16,7 +16,7 @@ use gatepost_protocol::words::instant::{Day, Instant};
 pub use super::audit_chain::stored;
 pub use super::audit_event::{AuditEvent, EventAuthor};
 
-const INSERT: &str = "
+pub(super) const INSERT: &str = "
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 

@@ -10,12 +10,14 @@ use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
 use serde_json::Value;
 
-use super::audit_chain::{Chain, Chains, Together};
+use super::audit_chain::{Alternatives, Chain, Chains, Links};
 use super::audit_event::AuditEvent;
+use super::audit_events;
 use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
 use super::mutex::Mutex;
-use super::statement::{Bound, Values};
+use super::partitions::Partitions;
+use super::statement::{Bound, Values, bind};
 use super::values::column;
 use crate::Result;
 use crate::named_thread;
@@ -27,7 +29,7 @@ pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 pub struct Connection {
     pub client: Client,
     /// By where its text and its names lie, which is shorter to hash than the text.
-    statements: HashMap<[usize; 3], Statement>,
+    statements: HashMap<([usize; 3], Partitions), Statement>,
     chain: Chain,
     pub last_used: Instant,
     generation: u64,
@@ -80,14 +82,38 @@ impl Connection {
         &mut self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
-        together: Together,
     ) -> Result<Vec<Row>> {
-        let mut links = self.chain.link(events, together);
+        let links = self.chain.link(events);
+        self.linked(bound, &links)
+    }
+
+    fn linked(&mut self, bound: Bound<'_>, links: &Links) -> Result<Vec<Row>> {
         let rows = self.query(Bound {
             values: &[bound.values, &[&links.0]].concat(),
             ..bound
         })?;
-        self.chain.advance(&mut links, &rows)?;
+        self.chain.advance(links, &rows)?;
+        Ok(rows)
+    }
+
+    /// Runs a statement that writes one of these events, or none. Its values come last, one by one,
+    /// which takes Postgres less time than rows; the column `audited` of its answer has the hash.
+    /// The row that opens the chain comes before, alone.
+    pub(super) fn audited_alternatively(
+        &mut self,
+        bound: Bound<'_>,
+        events: &Alternatives<'_>,
+    ) -> Result<Vec<Row>> {
+        let at = self.chain.now();
+        if let Some(opening) = self.chain.link_opening(at) {
+            self.linked(bind!(audit_events::INSERT), &opening)?;
+        }
+        let link = self.chain.link_alternatives(events, at);
+        let rows = self.query(Bound {
+            values: &[bound.values, &link.values()].concat(),
+            ..bound
+        })?;
+        self.chain.advance_alternatively(link, &rows)?;
         Ok(rows)
     }
 
@@ -115,6 +141,7 @@ impl Connection {
     fn prepared(&mut self, bound: Bound<'_>) -> Result<Statement> {
         let Bound { sql, names, .. } = bound;
         let place = [sql.as_ptr().addr(), sql.len(), names.as_ptr().addr()];
+        let place = (place, bound.partitions);
         if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
         }

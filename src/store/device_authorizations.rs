@@ -7,10 +7,10 @@ use std::time::Duration;
 use postgres::Row;
 
 use super::Store;
-use super::audit_chain::Together;
+use super::audit_chain::Alternatives;
 use super::audit_event::AuditEvent;
 use super::statement::bind;
-use super::users::{UserRow, user};
+use super::users::person;
 use super::values::{column, epochs, key_bytes, read, sign_in, tenant_text};
 use crate::Result;
 use gatepost_protocol::device::device_code::{DeviceDecision, PollFacts};
@@ -18,7 +18,7 @@ use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::scope::ScopeSet;
-use gatepost_protocol::words::session::SignIn;
+use gatepost_protocol::words::session::{SignIn, User};
 
 #[derive(Clone, Debug)]
 pub struct NewDevice<'a> {
@@ -249,7 +249,7 @@ fn polled(row: &Row) -> Result<PolledDevice> {
 /// consent do not stand the grant is revoked from the start.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT g.device_code_hash, {stands} AS stands, g.redeemed_by = :attempt::bytea AS told, {user}
+    SELECT g.device_code_hash, {stands} AS stands, g.redeemed_by = :attempt::bytea AS told, {person}
     FROM (SELECT d.*, d.decided_at AS issued_at FROM device_authorizations d) g {grounds}
     WHERE g.device_code_hash = ANY(:device_code_hashes::bytea[]) AND g.client_id = :client_id::text
 ), spent AS (
@@ -275,20 +275,19 @@ WITH standing AS (
     RETURNING revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, standing, unnest(:events::audit_events[]) AS a
-    WHERE standing.told IS NOT TRUE
-      AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed'
-                                           ELSE 'grant_refused' END)
+    SELECT {event} FROM (
+        SELECT CASE WHEN redeemed.issued THEN 1 ELSE 2 END AS n FROM redeemed, standing
+        WHERE standing.told IS NOT TRUE) AS a
     RETURNING hash
 )
-SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
+SELECT redeemed.issued, (SELECT hash FROM audited) AS audited, standing.*
 FROM redeemed, standing";
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceRedemption {
-    /// The first and only one; everything stands. The user's row is as current as the decision.
-    Issued(Box<UserRow>),
+    /// The first and only one; everything stands. The user is as current as the decision.
+    Issued(Box<User>),
     Spent,
     /// The first, but user, client or consent no longer stand: spent, and nothing may be issued.
     NoLongerStands,
@@ -304,7 +303,11 @@ pub fn redeem(
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption> {
     let own = audit.about_grant(new.id);
-    let events = ["device_code_redeemed", "grant_refused"].map(|event| own.as_event(event));
+    let events = Alternatives {
+        event: &own,
+        names: &["device_code_redeemed", "grant_refused"],
+        finds_user: false,
+    };
     let bound = bind!(
         REDEEM,
         ..new {
@@ -318,10 +321,10 @@ pub fn redeem(
         offline = new.is_offline(),
         confirmation = key_bytes(&new.confirmation)
     );
-    let rows = store.write_once_more(bound, &events, Together::Alternatives)?;
+    let rows = store.write_once_more(bound, &events)?;
     match rows.first() {
         None => Ok(DeviceRedemption::Spent),
-        Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(row)?))),
+        Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(person(row)?))),
         Some(_) => Ok(DeviceRedemption::NoLongerStands),
     }
 }

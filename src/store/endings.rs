@@ -48,7 +48,6 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Store;
-use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
 use super::mutex::Mutex;
 use super::statement::{Bound, bind};
@@ -99,7 +98,7 @@ impl Store {
         events: &[AuditEvent<'_>],
     ) -> Result<bool> {
         self.write(|connection| {
-            let rows = connection.audited(bound, events, Together::InOrder)?;
+            let rows = connection.audited(bound, events)?;
             let Some(row) = rows.first() else {
                 return Ok(false);
             };

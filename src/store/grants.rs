@@ -8,11 +8,11 @@ use postgres::Row;
 use postgres::types::Json;
 
 use super::Store;
-use super::audit_chain::Together;
+use super::audit_chain::Alternatives;
 use super::audit_event::AuditEvent;
 use super::error::{Result, StoreError};
 use super::statement::bind;
-use super::users::{UserRow, user};
+use super::users::person;
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
 use gatepost_protocol::token::claims::ClaimNames;
 use gatepost_protocol::token::grant::Grant;
@@ -21,12 +21,13 @@ use gatepost_protocol::words::client::RefreshTokenUsage;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::session::User;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum CodeRedemption {
-    /// The first use of the code; everything stands. The user's row is as current as the decision.
-    Issued(Box<UserRow>),
+    /// The first use of the code; everything stands. The user is as current as the decision.
+    Issued(Box<User>),
     /// The code was used or burnt before; what it gave is revoked, and that is told.
     Replayed,
     /// The same again, with nothing left to revoke: no event, since a code can be sent as often as
@@ -52,9 +53,11 @@ WITH given AS (
            :consent_epoch::int8 AS consent_epoch
 ), standing AS (
     SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands,
-           {user}
+           {person}
     FROM given g {grounds}
-    LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE
+    LEFT JOIN sessions s
+      ON s.day = :session_day::int4 AND {partition of s}
+         AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
                         tenant, auth_time, amr, acr, issued_at, expires_at,
@@ -77,17 +80,15 @@ WITH given AS (
     RETURNING attempt = :attempt::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, unnest(:events::audit_events[]) AS a
-    WHERE CASE WHEN redeemed.issued
-               THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
-               WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
-               ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
-      AND NOT EXISTS (SELECT FROM grants g
-                      WHERE g.day = :day::int4 AND g.id = :id::bytea
-                        AND g.attempt = :attempt::bytea)
+    SELECT {event} FROM (
+        SELECT CASE WHEN redeemed.issued THEN 1 WHEN redeemed.own THEN 2 ELSE 3 END AS n
+        FROM redeemed
+        WHERE NOT EXISTS (SELECT FROM grants g
+                          WHERE g.day = :day::int4 AND {partition of g} AND g.id = :id::bytea
+                            AND g.attempt = :attempt::bytea)) AS a
     RETURNING hash
 )
-SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
+SELECT redeemed.own, redeemed.issued, (SELECT hash FROM audited) AS audited, standing.*
 FROM standing LEFT JOIN redeemed ON true";
 
 /// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
@@ -107,7 +108,7 @@ pub fn redeem(
         column(&row, "own")?,
         column::<Option<bool>>(&row, "issued")? == Some(true),
     ) {
-        (Some(true), true) => Ok(CodeRedemption::Issued(Box::new(user(&row)?))),
+        (Some(true), true) => Ok(CodeRedemption::Issued(Box::new(person(&row)?))),
         // Ours, and revoked although everything stands: another request replayed the code between
         // our lost answer and the retry.
         (Some(true), false) if stands => Ok(CodeRedemption::Replayed),
@@ -124,7 +125,7 @@ pub fn begin(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<Option<Box<UserRow>>> {
+) -> Result<Option<Box<User>>> {
     Ok(match redeem(store, new, attempt, audit)? {
         CodeRedemption::Issued(user) => Some(user),
         CodeRedemption::Replayed
@@ -148,12 +149,10 @@ fn enter(
     burn: bool,
     audit: &AuditEvent<'_>,
 ) -> Result<Row> {
-    let of_code = ["code_redeemed", "code_refused", "code_replayed"];
-    let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() {
-        &of_code[..]
+        ["code_redeemed", "code_refused", "code_replayed"]
     } else {
-        &named[..]
+        [audit.event, "grant_refused", "grant_refused"]
     };
     let user = &new.user;
     let sid = user.sid.as_ref().filter(|sid| sid.day().is_some());
@@ -163,8 +162,12 @@ fn enter(
         sid,
         ..audit.about_grant(new.id)
     };
-    let events: Vec<_> = names.iter().map(|event| own.as_event(event)).collect();
-    let bound = bind!(
+    let events = Alternatives {
+        event: &own,
+        names: &names,
+        finds_user: false,
+    };
+    let mut bound = bind!(
         REDEEM,
         ..new {
             client_id,
@@ -196,7 +199,12 @@ fn enter(
         confirmation = key_bytes(&new.confirmation),
         burn
     );
-    let rows = store.write_once_more(bound, &events, Together::Alternatives)?;
+    bound.partitions = [
+        store.partition("sessions", "s", sid.and_then(Sid::day)),
+        store.partition("grants", "g", Some(new.id.day)),
+        None,
+    ];
+    let rows = store.write_once_more(bound, &events)?;
     rows.into_iter()
         .next()
         .ok_or_else(StoreError::no_installation)
@@ -317,9 +325,24 @@ pub fn list(
 }
 
 fn grant(row: &Row) -> Result<Grant> {
+    let id = GrantId {
+        day: column(row, "day")?,
+        random: id(row, "id")?,
+    };
+    let grant = live_grant(row, id, &column(row, "client_id")?)?;
+    Ok(Grant {
+        revoked_at: column(row, "revoked_at")?,
+        ..grant
+    })
+}
+
+/// One that was found alive by its name: the row has the columns `{granted}` and `sub`.
+fn live_grant(row: &Row, id: GrantId, client_id: &ClientId) -> Result<Grant> {
     read!(row, Grant {
-        client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
-        id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
+        resources, generation, issued_at, last_used_at, expires_at;
+        id,
+        client_id: client_id.clone(),
+        revoked_at: None,
         user: sign_in(row, "grant_tenant")?,
         scope: column(row, "scopes")?,
         claims: column::<Json<ClaimNames>>(row, "grant_claims")?.0,
@@ -348,28 +371,23 @@ pub struct NewRefresh<'a> {
 }
 
 impl<'a> NewRefresh<'a> {
-    /// What is told of it, under each of these names.
-    fn events<const N: usize>(
-        &'a self,
-        audit: &AuditEvent<'a>,
-        names: [&'a str; N],
-    ) -> [AuditEvent<'a>; N] {
-        let own = AuditEvent {
+    /// What is told of it.
+    fn event(&self, audit: &AuditEvent<'a>) -> AuditEvent<'a> {
+        AuditEvent {
             client_id: Some(self.client_id),
             ..audit.about_grant(self.handle.grant)
-        };
-        names.map(|event| own.as_event(event))
+        }
     }
 }
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refreshed {
-    /// Everything stands; the user's row is as current as the decision.
+    /// Everything stands; the user is as current as the decision.
     Issued {
         /// The generation of the refresh token to hand out.
         generation: i32,
-        user: Box<UserRow>,
+        user: Box<User>,
     },
     /// An old token came again, or the grant was revoked meanwhile: the grant is dead.
     Revoked,
@@ -384,7 +402,7 @@ pub enum Refreshed {
 const MOVE_ON: &str = "
 WITH moved AS (
     {move on} AND g.offline
-    RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
+    RETURNING {granted}, {person}
 ), {tell of moved}";
 
 /// The same of a client with `refresh_token_without_offline_access`. A statement of its own: others
@@ -392,7 +410,7 @@ WITH moved AS (
 const MOVE_ON_IN_SESSION: &str = "
 WITH moved AS (
     {move on} AND {session goes on}
-    RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
+    RETURNING {granted}, {person}
 ), {tell of moved}";
 
 /// Moves a grant on that was not read before, where it is as `within` says and everything stands.
@@ -427,15 +445,20 @@ pub fn move_on(
     if within.in_session {
         bound.sql = MOVE_ON_IN_SESSION;
     }
-    let events = new.events(audit, ["refreshed"]);
-    let rows = store.write_once_more(bound, &events, Together::AlternativesOfUser)?;
+    bound.partitions = [store.partition("grants", "g", Some(id.day)), None, None];
+    let events = Alternatives {
+        event: &new.event(audit),
+        names: &["refreshed"],
+        finds_user: true,
+    };
+    let rows = store.write_once_more(bound, &events)?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let mut grant = grant(row)?;
+    let mut grant = live_grant(row, id, new.client_id)?;
     let refreshed = Refreshed::Issued {
         generation: grant.generation,
-        user: Box::new(user(row)?),
+        user: Box::new(person(row)?),
     };
     grant.generation = presented;
     Ok(Some((grant, refreshed)))
@@ -463,7 +486,7 @@ pub fn move_on(
 const REFRESH: &str = "
 WITH standing AS (
     SELECT {stands} AND {session goes on} AS stands,
-           g.attempt = :attempt::bytea AS told, {user}
+           g.attempt = :attempt::bytea AS told, {person}
     FROM grants g {grounds}
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
 ), refreshed AS (
@@ -490,20 +513,19 @@ WITH standing AS (
     FROM standing
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
     RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own,
-              g.revoked_at IS NOT NULL AS revoked, g.sub AS of_sub, g.sid AS of_sid
+              g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
 ), audited AS (
     INSERT INTO audit_events
-    SELECT {event of its user}
-    FROM refreshed, standing, unnest(:events::audit_events[]) AS a
-    WHERE standing.told IS NOT TRUE
-      AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= :presented::int4))
-      AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
-                                           WHEN refreshed.own THEN 'refreshed'
-                                           ELSE 'refresh_repeated' END)
+    SELECT {event of its user} FROM (
+        SELECT CASE WHEN refreshed.revoked THEN 3 WHEN refreshed.own THEN 1 ELSE 2 END AS n,
+               refreshed.sub, refreshed.sid
+        FROM refreshed, standing
+        WHERE standing.told IS NOT TRUE
+          AND (refreshed.revoked
+               OR (standing.stands AND refreshed.now_at >= :presented::int4))) AS a
     RETURNING hash
 )
-SELECT of_sub AS sub, of_sid AS sid, now_at, own, revoked,
-       array(SELECT hash FROM audited) AS audited, standing.*
+SELECT now_at, own, revoked, (SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
 /// Refreshes a grant that was read and judged. All requests that present one generation, at once or
@@ -528,9 +550,12 @@ pub fn refresh(
         window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX),
         bind_to = key_bytes(&new.bind_to),
     );
-    let names = ["refreshed", "refresh_repeated", "refresh_token_replayed"];
-    let events = new.events(audit, names);
-    let rows = store.write_once_more(bound, &events, Together::AlternativesOfUser)?;
+    let events = Alternatives {
+        event: &new.event(audit),
+        names: &["refreshed", "refresh_repeated", "refresh_token_replayed"],
+        finds_user: true,
+    };
+    let rows = store.write_once_more(bound, &events)?;
     rows.first()
         .map(|row| refreshed(row, presented))
         .transpose()
@@ -547,7 +572,7 @@ fn refreshed(row: &Row, presented: i32) -> Result<Refreshed> {
     } else if stands {
         Refreshed::Issued {
             generation,
-            user: Box::new(user(row)?),
+            user: Box::new(person(row)?),
         }
     } else {
         Refreshed::NoLongerStands

@@ -59,6 +59,6 @@ pub use connecting::START_UP;
 pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, FunctionAnswer, Result, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
-pub use statement::{Bound, written_out};
+pub use statement::{Bound, names_of_events, written_out};
 pub use values::{column, tenant, tenant_text};
 pub use watchdog::Interruption;

@@ -48,8 +48,8 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     12 "0012_members_and_words_of_before";
     13 "0013_folds";
     14 "0014_bcrypt";
-    16 "0016_ends_of_people";
-    17 "0017_those_who_have_an_end";
+    15 "0015_ends_of_people";
+    16 "0016_those_who_have_an_end";
 };
 
 pub const LEVELS: &str =

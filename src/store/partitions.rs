@@ -1,6 +1,12 @@
 //! Room for what expires: one partition per few days for each table that grows with traffic, made
 //! ahead of need and dropped when everything in it has expired. Few and wide, because a prepared
-//! statement locks each one it might touch.
+//! statement locks each one it might touch. What a partition keeps beyond its day is none of what
+//! must go on that day: audit events are removed chain by chain.
+//!
+//! A build of before makes narrower ones, and wants as many days ahead. It may serve beside this
+//! one, and lead in between. Whoever leads goes on from the first day without room, so the ranges
+//! of both follow each other; Postgres refuses two that overlap. This build makes room a day
+//! earlier, so that the other finds nothing missing. What the other made stays until it is over.
 
 use std::time::Duration;
 
@@ -8,15 +14,17 @@ use postgres::{Client, GenericClient, Row};
 
 use super::Store;
 use super::error::StoreError;
+use super::mutex::Mutex;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, read};
 use crate::Result;
 use gatepost_protocol::words::instant::Day;
 
-/// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are
-/// alive.
-const PARTITIONS_PER_LIFETIME: i32 = 8;
+/// A table has no more on its first day. Later one or two that are not yet over come on top.
+const PARTITIONS_AT_FIRST: i32 = 4;
+/// Which part of the longest lifetime there must be room for ahead.
+const LIFETIME_PER_RESERVE: i32 = 8;
 /// Tries per statement that loses against a lock.
 const TRIES: usize = 5;
 
@@ -45,10 +53,57 @@ pub struct Maintained {
     pub postponed: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Range {
     from: i32,
     to: i32,
+}
+
+/// A partition of the table that a statement calls `alias`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KnownPartition {
+    pub alias: &'static str,
+    range: Range,
+}
+
+/// The partitions that a statement is planned for.
+pub type Partitions = [Option<KnownPartition>; 3];
+
+impl KnownPartition {
+    pub fn condition(&self) -> String {
+        let KnownPartition { alias, range } = self;
+        format!("{alias}.day BETWEEN {} AND {}", range.from, range.to - 1)
+    }
+}
+
+/// The partitions that this process has seen. A statement planned for one of them takes less time
+/// than one planned for all. Nothing else depends on what stands here: what is planned for days
+/// without a partition, or for those of several, answers the same as ever.
+#[derive(Debug, Default)]
+pub(super) struct SeenPartitions(Mutex<Vec<Partition>>);
+
+impl Store {
+    /// The partition of a day, for a statement that calls the table `alias`.
+    pub(super) fn partition(
+        &self,
+        table: &str,
+        alias: &'static str,
+        day: Option<Day>,
+    ) -> Option<KnownPartition> {
+        let day = day?.0;
+        let seen = self.seen_partitions().0.lock();
+        let is_of_day =
+            |seen: &&Partition| seen.parent == table && seen.attached && seen.range.holds(day);
+        let range = seen.iter().find(is_of_day)?.range;
+        Some(KnownPartition { alias, range })
+    }
+
+    fn see_partitions(&self, horizons: &Horizons) -> Result<Vec<Partition>> {
+        let names = horizons.tables().map(|table| table.name);
+        let present: Vec<Partition> = self.list(bind!(LIST, tables = &names[..]), partition)?;
+        self.seen_partitions().0.lock().clone_from(&present);
+        Ok(present)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,20 +133,36 @@ fn days(lifetime: Duration) -> i32 {
     i32::try_from(lifetime.as_secs().div_ceil(86_400)).unwrap_or(i32::MAX / 4)
 }
 
+/// The days over so many parts, rounded up.
+fn part(days: i32, parts: i32) -> i32 {
+    (days + parts - 1) / parts
+}
+
 impl Table {
-    /// Days per partition; at least one.
-    fn width(&self) -> i32 {
-        ((self.longest_days + PARTITIONS_PER_LIFETIME - 1) / PARTITIONS_PER_LIFETIME).max(1)
+    /// Days of room beyond what can be written today, without which nothing is ready.
+    fn reserve(&self) -> i32 {
+        part(self.longest_days, LIFETIME_PER_RESERVE).max(1)
     }
 
-    /// What is missing up to today, longest lifetime and two widths. A clock that was ahead for a
-    /// while leaves a gap behind it; it is filled, too.
+    /// The days from today for which room is made: the longest lifetime, two reserves, and the day
+    /// by which this build is earlier than those of before.
+    fn days_ahead(&self) -> i32 {
+        self.longest_days + 2 * self.reserve() + 1
+    }
+
+    /// Days per partition. Those of the first day begin with yesterday.
+    fn width(&self) -> i32 {
+        part(self.days_ahead() + 2, PARTITIONS_AT_FIRST)
+    }
+
+    /// What is missing. A clock that was ahead for a while leaves a gap behind it; it is filled,
+    /// too.
     fn missing(&self, present: &[Range], today: Day) -> Vec<Range> {
         // Yesterday as well: clocks around midnight need not agree. Days missed while nobody served
         // are left out.
         let mut from = first_without(present, today.0 - 1);
         let mut missing = Vec::new();
-        while from <= today.0 + self.longest_days + 2 * self.width() {
+        while from <= today.0 + self.days_ahead() {
             let later = present.iter().map(|range| range.from);
             let next = later.filter(|begin| *begin > from).min();
             let to = next.unwrap_or(i32::MAX).min(from + self.width());
@@ -101,9 +172,9 @@ impl Table {
         missing
     }
 
-    /// Whether what expires last still falls at least one width before the first day without room.
+    /// Whether what expires last still falls the reserve before the first day without room.
     fn is_ahead(&self, present: &[Range], today: Day) -> bool {
-        first_without(present, today.0) - (today.0 + self.longest_days + 1) >= self.width()
+        first_without(present, today.0) - (today.0 + self.longest_days + 1) >= self.reserve()
     }
 
     fn partition(&self, range: Range) -> String {
@@ -152,6 +223,7 @@ JOIN pg_class c
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
 WHERE p.oid IN (SELECT to_regclass(name) FROM unnest(:tables::text[]) AS name)";
 
+#[derive(Clone, Debug)]
 struct Partition {
     parent: String,
     name: String,
@@ -182,12 +254,11 @@ fn ranges(partitions: &[Partition], table: &Table) -> Vec<Range> {
         .collect()
 }
 
-/// Whether every table has at least one width of room beyond what can be written today; otherwise
-/// not ready. Asks once for all tables: whoever asks for the state of a process waits for this.
+/// Whether every table has its reserve of room beyond what can be written today; otherwise not
+/// ready. Asks once for all tables: whoever asks for the state of a process waits for this.
 pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool> {
     let tables = horizons.tables();
-    let names = tables.map(|table| table.name);
-    let present: Vec<Partition> = store.list(bind!(LIST, tables = &names[..]), partition)?;
+    let present = store.see_partitions(horizons)?;
     let is_ahead = |table: &Table| table.is_ahead(&ranges(&present, table), today);
     Ok(tables.iter().all(is_ahead))
 }
@@ -255,6 +326,7 @@ const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 /// doubt nothing is dropped: what a clock that jumped ahead takes for over may be needed.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained> {
     let is_in_doubt = store.clock().is_in_doubt();
+    store.see_partitions(horizons)?;
     // Where no standby answers, the commits that follow would wait for one, and whoever applies a
     // document would wait for them.
     store.confirm()?;
@@ -364,13 +436,55 @@ mod tests {
     }
 
     #[test]
-    fn at_most_a_dozen_are_alive_whatever_the_lifetime() {
+    fn four_and_later_six_are_alive_whatever_the_lifetime_and_no_more_as_days_pass() {
         for longest_days in [0, 1, 2, 7, 8, 9, 30, 31, 90, 365, 400, 3_650] {
             let table = table(longest_days);
-            let made = table.missing(&[], TODAY);
-            assert!(made.len() <= 13, "{longest_days} days: {}", made.len());
-            assert!(table.is_ahead(&made, TODAY), "{longest_days}");
-            assert!(table.missing(&made, TODAY).is_empty(), "{longest_days}");
+            let mut alive = table.missing(&[], TODAY);
+            assert!(alive.len() <= 4, "{longest_days} days: {}", alive.len());
+            assert!(table.is_ahead(&alive, TODAY), "{longest_days}");
+            assert!(table.missing(&alive, TODAY).is_empty(), "{longest_days}");
+            for today in (TODAY.0..TODAY.0 + 2 * longest_days + 20).map(Day) {
+                alive.retain(|range| !range.is_over(today));
+                alive.extend(table.missing(&alive, today));
+                assert!(alive.len() <= 6, "{longest_days} days: {alive:?}");
+            }
+        }
+    }
+
+    /// What a build of before makes: an eighth of the longest lifetime wide, for two such widths
+    /// ahead.
+    fn missing_before(table: &Table, present: &[Range], today: Day) -> Vec<Range> {
+        let width = table.reserve();
+        let mut missing = Vec::new();
+        let mut from = first_without(present, today.0 - 1);
+        while from <= today.0 + table.longest_days + 2 * width {
+            missing.push(Range {
+                from,
+                to: from + width,
+            });
+            from += width;
+        }
+        missing
+    }
+
+    #[test]
+    fn beside_a_build_of_before_ranges_follow_each_other_and_it_makes_none() {
+        for longest_days in [1, 9, 30, 400] {
+            let table = table(longest_days);
+            let mut alive = missing_before(&table, &[], TODAY);
+            assert!(table.is_ahead(&alive, TODAY), "{longest_days}");
+            for today in (TODAY.0..TODAY.0 + 2 * longest_days + 20).map(Day) {
+                alive.retain(|range| !range.is_over(today));
+                // The other is the first of the day to lead.
+                let of_the_other = missing_before(&table, &alive, today);
+                assert!(of_the_other.is_empty(), "{longest_days} days: {alive:?}");
+                alive.extend(table.missing(&alive, today));
+                for pair in alive.windows(2) {
+                    assert_eq!(pair[0].to, pair[1].from);
+                }
+                assert!(alive.len() <= 13, "{longest_days} days: {alive:?}");
+            }
+            assert!(alive.len() <= 6, "{longest_days} days: {alive:?}");
         }
     }
 
@@ -414,6 +528,6 @@ mod tests {
         let present = table(1).missing(&[], TODAY);
         let later = Day(TODAY.0 + 500);
         let made = table(1).missing(&present, later);
-        assert!(made.len() <= 13 && made[0].from == later.0 - 1, "{made:?}");
+        assert!(made.len() <= 4 && made[0].from == later.0 - 1, "{made:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use postgres::{CancelToken, Client, Row, Transaction};
 
-use super::audit_chain::{Chains, Together};
+use super::audit_chain::{Alternatives, Chains};
 use super::audit_event::AuditEvent;
 use super::connecting::{Connector, Unacknowledged};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
@@ -20,6 +20,7 @@ use super::database_url::{
 use super::endings::Confirmed;
 use super::error::StoreError;
 use super::mutex::Mutex;
+use super::partitions::SeenPartitions;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};
@@ -75,6 +76,7 @@ struct Inner {
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
+    seen_partitions: SeenPartitions,
     /// What the server answered that it does not do, and when last.
     denied: Mutex<BTreeMap<String, Instant>>,
     /// Ends a command that the database does not answer although it was cancelled.
@@ -186,6 +188,7 @@ impl Store {
             clock,
             chains,
             confirmed: Confirmed::default(),
+            seen_partitions: SeenPartitions::default(),
             denied: Mutex::default(),
             give_up,
         })))
@@ -329,6 +332,10 @@ impl Store {
         &self.0.confirmed
     }
 
+    pub fn seen_partitions(&self) -> &SeenPartitions {
+        &self.0.seen_partitions
+    }
+
     /// The pool's connections, the idle ones among them, and how many it may have.
     pub fn pool_figures(&self) -> [u32; 3] {
         self.0.supplies.current().figures()
@@ -344,18 +351,17 @@ impl Store {
         self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
-    /// Runs one statement that writes events and recognises its own earlier commit: once more also
-    /// when the answer was lost.
+    /// Runs one statement that writes one of these events, or none, and recognises its own earlier
+    /// commit: once more also when the answer was lost.
     pub fn write_once_more(
         &self,
         bound: Bound<'_>,
-        events: &[AuditEvent<'_>],
-        together: Together,
+        events: &Alternatives<'_>,
     ) -> Result<Vec<Row>> {
         self.again_if(
             StoreError::is_conflict_or_severed,
             LEAST_FOR_A_WRITE,
-            |connection| connection.audited(bound, events, together),
+            |connection| connection.audited_alternatively(bound, events),
         )
     }
 
@@ -403,7 +409,7 @@ impl Store {
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<Vec<Row>> {
-        self.write(|connection| connection.audited(bound, events, Together::InOrder))
+        self.write(|connection| connection.audited(bound, events))
     }
 
     /// The same with one event.

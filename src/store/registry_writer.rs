@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::Store;
-use super::audit_chain::{Chain, Together};
+use super::audit_chain::Chain;
 use super::audit_event::{AuditEvent, EventAuthor};
 use super::endings::CONFIRM;
 use super::error::StoreError;
@@ -219,18 +219,18 @@ impl RegistryWriter<'_> {
 
     /// Runs a statement that writes events: their rows are its last parameter.
     pub fn audited(&mut self, bound: Bound<'_>, events: &[AuditEvent<'_>]) -> Result<Vec<Row>> {
-        let mut links = match &self.author {
+        let links = match &self.author {
             Some(author) => {
                 let signed: Vec<_> = events.iter().map(|event| author.signed(event)).collect();
-                self.chain.link(&signed, Together::InOrder)
+                self.chain.link(&signed)
             }
-            None => self.chain.link(events, Together::InOrder),
+            None => self.chain.link(events),
         };
         let rows = self.query(Bound {
             values: &[bound.values, &[&links.0]].concat(),
             ..bound
         })?;
-        self.chain.advance(&mut links, &rows)?;
+        self.chain.advance(&links, &rows)?;
         Ok(rows)
     }
 

@@ -13,7 +13,7 @@ use super::session_clients::call_late;
 use super::session_endings::others;
 use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
-use super::users::{UserRow, user_if_there};
+use super::users::{UserRow, if_there, user};
 use super::values::{column, read, tenant, tenant_text};
 use crate::Result;
 use gatepost_protocol::words::epochs::SessionEpochs;
@@ -138,7 +138,7 @@ FROM sessions s
 CROSS JOIN installation i
 LEFT JOIN users u ON u.sub = s.sub
 LEFT JOIN consents k ON k.sub = s.sub AND k.client_id = :client_id::text
-WHERE s.day = :day::int4 AND s.handle_hash = :handle_hash::bytea";
+WHERE s.day = :day::int4 AND {partition of s} AND s.handle_hash = :handle_hash::bytea";
 
 /// Looks up the session of a cookie, with its user's consent to that client, where there is one.
 /// Whether the session is alive is for the core to judge.
@@ -149,10 +149,12 @@ pub fn find(
     client_id: Option<&ClientId>,
 ) -> Result<Option<FoundSession>> {
     let handle_hash = &handle_hash[..];
-    store.find(bind!(FIND, day, handle_hash, client_id), |row| {
+    let mut bound = bind!(FIND, day, handle_hash, client_id);
+    bound.partitions = [store.partition("sessions", "s", Some(day)), None, None];
+    store.find(bound, |row| {
         Ok(FoundSession {
             session: session(row)?,
-            user: user_if_there(row)?,
+            user: if_there(row, user)?,
             installation_epoch: column(row, "installation_epoch_now")?,
             consent: consent_if_there(row)?,
         })

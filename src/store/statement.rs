@@ -5,6 +5,8 @@
 
 use postgres::types::ToSql;
 
+use super::partitions::{KnownPartition, Partitions};
+
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A statement with its values.
@@ -14,12 +16,14 @@ pub struct Bound<'a> {
     /// The first is `$1` to Postgres.
     pub names: &'static [&'static str],
     pub values: Values<'a>,
+    /// Those that it is planned for alone.
+    pub partitions: Partitions,
 }
 
 impl Bound<'_> {
     /// The text that Postgres gets.
     pub fn text(self) -> String {
-        written_out(self.sql, self.names)
+        written_for(self.sql, self.names, &self.partitions)
     }
 }
 
@@ -39,6 +43,7 @@ macro_rules! bind {
             sql: $sql,
             names: &[$($(stringify!($field),)*)* $(stringify!($name)),*],
             values: &[$($(&$of.$field,)*)* $(&$crate::bind!(@value $name $(= $value)?)),*],
+            partitions: Default::default(),
         }
     };
 }
@@ -46,6 +51,16 @@ pub use bind;
 
 /// The name of the events that a statement writes, which comes behind all others.
 const EVENTS: &str = "events";
+
+/// The same of the one event that a statement chooses from alternatives: its values one by one,
+/// with a name and a hash for each alternative.
+const EVENT: &str = "event_day event_at event_chain event_seq event_previous event_hashes \
+    event_names event_client_id event_source event_request_id event_detail";
+
+/// What follows them: whom the event is about, or the end of what is hashed, where the statement
+/// finds the user.
+const ABOUT: &str = "event_sub event_sid";
+const ENDING: &str = "event_ending";
 
 /// A text that several statements share, by its name in braces. It sees no value but those it
 /// names.
@@ -68,7 +83,8 @@ const PIECES: [Piece; 31] = [
              confirmation = coalesce(g.confirmation, :bind_to::bytea) \
          FROM installation i, clients c CROSS JOIN users u \
          LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id \
-         WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text \
+         WHERE g.day = :day::int4 AND {partition of g} \
+           AND g.id = :id::bytea AND g.client_id = :client_id::text \
            AND c.client_id = g.client_id AND u.sub = g.sub AND {stands} \
            AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea \
            AND g.revoked_at IS NULL AND g.scopes <@ :scopes::text[] \
@@ -80,10 +96,9 @@ const PIECES: [Piece; 31] = [
     // Tells of the grant that was `moved`, and answers it.
     Piece {
         name: "{tell of moved}",
-        sql: "audited AS (INSERT INTO audit_events \
-             SELECT {event of its user} \
-             FROM moved, unnest(:events::audit_events[]) AS a RETURNING hash) \
-         SELECT array(SELECT hash FROM audited) AS audited, moved.* FROM moved",
+        sql: "audited AS (INSERT INTO audit_events SELECT {event of its user} \
+             FROM (SELECT 1 AS n, sub, sid FROM moved) AS a RETURNING hash) \
+         SELECT (SELECT hash FROM audited) AS audited, moved.* FROM moved",
     },
     // Whether the grant `g` may be refreshed as far as its session goes: it has `offline_access`,
     // or its session goes on.
@@ -125,6 +140,32 @@ const PIECES: [Piece; 31] = [
         sql: "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.valid_until, {has ended}, \
          u.claims, u.epoch, u.factors, u.strongest_acr",
     },
+    // What a token of a user stands on.
+    Piece {
+        name: "{standing}",
+        sql: "r.jti IS NOT NULL AS revoked, c.enabled AS client_enabled, \
+         i.epoch AS installation_epoch, c.epoch AS client_epoch, k.epoch AS consent_epoch, \
+         g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation, \
+         g.client_epoch AS of_client, g.user_epoch AS of_user, g.consent_epoch AS of_consent, \
+         k.expires_at AS consent_expires_at, {person}",
+    },
+    Piece {
+        name: "{standing of user}",
+        sql: "installation i \
+         LEFT JOIN revoked_tokens r \
+           ON r.day = :expires_on::int4 AND {partition of r} AND r.jti = :jti::bytea \
+         LEFT JOIN clients c ON c.client_id = :client_id::text \
+         LEFT JOIN users u ON u.sub = :sub::text \
+         LEFT JOIN grants g \
+           ON g.day = :grant_day::int4 AND {partition of g} AND g.id = :grant_id::bytea \
+              AND g.client_id = :client_id::text AND g.sub = :sub::text \
+         LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text",
+    },
+    // What tokens tell of the user `u`, and what ends them.
+    Piece {
+        name: "{person}",
+        sql: "u.sub, u.username, u.tenant, u.enabled, u.claims, u.epoch",
+    },
     Piece {
         name: "{session}",
         sql: "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, \
@@ -134,11 +175,16 @@ const PIECES: [Piece; 31] = [
     },
     Piece {
         name: "{grant}",
-        sql: "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, \
+        sql: "g.day, g.id, g.client_id, g.sub, g.revoked_at, {granted}",
+    },
+    // The same without what a statement knows that found it alive by its name.
+    Piece {
+        name: "{granted}",
+        sql: "g.scopes, g.resources, g.claims AS grant_claims, \
          g.token_claims, g.sid, g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, \
          g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch, g.generation, \
          g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, \
-         g.expires_at, g.revoked_at, g.confirmation",
+         g.expires_at, g.confirmation",
     },
     Piece {
         name: "{consent}",
@@ -146,15 +192,22 @@ const PIECES: [Piece; 31] = [
          k.granted_at AS consented_at, k.expires_at AS consent_expires_at, \
          k.epoch AS consent_epoch",
     },
-    // The columns of the event `a`, of the user and the session that the statement found.
+    // The columns of the event that is the alternative `a.n`.
+    Piece {
+        name: "{event}",
+        sql: ":event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8, \
+         :event_previous::bytea, (:event_hashes::bytea[])[a.n], (:event_names::text[])[a.n], \
+         :event_client_id::text, :event_sub::text, :event_sid::text, \
+         :event_source::text, :event_request_id::text, :event_detail::text::json",
+    },
+    // The same, of the user `a.sub` and the session `a.sid` that the statement found.
     Piece {
         name: "{event of its user}",
-        sql: "a.day, a.at, a.chain, a.seq, a.previous, \
-         CASE a.event WHEN 'chain_opened' THEN a.hash ELSE sha256( \
-             a.hash || hashed(of_sub) || hashed(of_sid) || hashed(a.source) \
-             || hashed(a.request_id)) END, \
-         a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
-         CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
+        sql: ":event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8, \
+         :event_previous::bytea, sha256((:event_hashes::bytea[])[a.n] || hashed(a.sub) \
+             || hashed(a.sid) || :event_ending::bytea), (:event_names::text[])[a.n], \
+         :event_client_id::text, a.sub, a.sid, \
+         :event_source::text, :event_request_id::text, :event_detail::text::json",
     },
     // Takes the names that `keys` has (tenant, name, is_alone), so that of two statements at once
     // that give somebody an address, or call somebody by it, the second finds that it was taken.
@@ -334,6 +387,13 @@ const PIECES: [Piece; 31] = [
 /// `{audited source}` writes the events, once for each row of `source`, and begins the answer with
 /// the hashes of those that it wrote.
 pub fn written_out(sql: &str, names: &[&str]) -> String {
+    written_for(sql, names, &Partitions::default())
+}
+
+/// The same, planned for these partitions alone: `{partition of g}` says within which days that of
+/// the table `g` has its rows. It stands beside a comparison with the day of the row, and changes
+/// nothing but the plan: where the partition is not known, or is another than this process thinks.
+fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
     let mut text = sql.to_owned();
     for piece in PIECES {
         text = text.replace(piece.name, piece.sql);
@@ -347,19 +407,37 @@ pub fn written_out(sql: &str, names: &[&str]) -> String {
              SELECT array(SELECT hash FROM audited) AS audited{after}"
         );
     }
+    while let Some((before, rest)) = text.split_once("{partition of ")
+        && let Some((alias, after)) = rest.split_once('}')
+    {
+        let mut known = partitions.iter().flatten();
+        let known = known.find(|partition| partition.alias == alias);
+        let days = known.map_or(String::from("true"), KnownPartition::condition);
+        text = format!("{before}{days}{after}");
+    }
     numbered(&text, names)
 }
 
+/// The names of the values that whoever runs the statement adds behind the others.
+pub fn names_of_events(text: &str) -> Vec<&'static str> {
+    let names = if text.contains(":event_ending::") {
+        [EVENT, ENDING]
+    } else if text.contains(":event_day::") {
+        [EVENT, ABOUT]
+    } else {
+        [EVENTS, ""]
+    };
+    names.into_iter().flat_map(str::split_whitespace).collect()
+}
+
 fn numbered(text: &str, names: &[&str]) -> String {
+    let names = [names, &names_of_events(text)[..]].concat();
     let mut numbered = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(':') {
         let is_in_name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
         let name = after.split(|letter| !is_in_name(letter)).next();
-        let known = names
-            .iter()
-            .chain([&EVENTS])
-            .position(|one| name == Some(one));
+        let known = names.iter().position(|one| name == Some(one));
         numbered.push_str(before);
         rest = match known {
             // `::text` is a cast, whatever the names.

@@ -12,14 +12,15 @@ use sha2::{Digest, Sha256};
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::statement::bind;
-use super::users::{UserRow, user_if_there};
-use super::values::{column, epochs};
+use super::users::{if_there, person};
+use super::values::column;
 use crate::Result;
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::Sid;
 use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::session::User;
 
 /// The rows that a token names. An absent row is `None`, and makes the token dead. The core judges
@@ -34,89 +35,119 @@ pub struct TokenStanding {
 /// A session is looked up by its keys alone, and `IS TRUE` keeps its user out of that: by the user
 /// Postgres might read all of their sessions.
 const FIND: &str = "
-SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
-       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch,
-       coalesce(u.epoch, 0) AS user_epoch, coalesce(k.epoch, 0) AS consent_epoch,
-       g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation,
-       g.client_epoch AS of_client, g.user_epoch AS of_user, g.consent_epoch AS of_consent,
-       k.expires_at AS consent_expires_at,
-       s.sid, s.ended_at, s.expires_at AS session_expires_at,
-       {user}
-FROM installation i
-LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
-LEFT JOIN clients c ON c.client_id = :client_id::text
-LEFT JOIN users u ON u.sub = :sub::text
-LEFT JOIN grants g
-  ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea
-     AND g.client_id = :client_id::text AND g.sub = :sub::text
+SELECT {standing}, s.sid, s.ended_at, s.expires_at AS session_expires_at
+FROM {standing of user}
 LEFT JOIN sessions s
-  ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
-LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text";
+  ON s.day = :session_day::int4 AND {partition of s}
+     AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
-/// The same of a client's own token, which has neither user nor grant: Postgres takes half the time
-/// without their partitions.
+/// The same of a token whose scope has `offline_access`: its grant outlives the session.
+const FIND_OFFLINE: &str = "SELECT {standing} FROM {standing of user}";
+
+/// The same of a client's own token, which has neither user nor grant.
 const FIND_OF_CLIENT: &str = "
-SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked,
-       coalesce(c.enabled, false) AS client_enabled,
-       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch,
-       0::int8 AS user_epoch, 0::int8 AS consent_epoch,
-       NULL::timestamptz AS consent_expires_at, NULL::bool AS offline,
-       NULL::text AS sid, NULL::text AS sub
+SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked, c.enabled AS client_enabled,
+       i.epoch AS installation_epoch, c.epoch AS client_epoch
 FROM installation i
-LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
+LEFT JOIN revoked_tokens r
+  ON r.day = :expires_on::int4 AND {partition of r} AND r.jti = :jti::bytea
 LEFT JOIN revoked_lasting_tokens l ON l.jti = :jti::bytea
 LEFT JOIN clients c ON c.client_id = :client_id::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user,
-/// counts as absent.
+/// counts as absent. So does the session of a token with `offline_access`.
 pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding> {
     let jti = token.jti.encode();
     let expires_on = token.expires_at.day();
+    let client_id = &token.client_id;
     let user = token.user.as_ref();
     let grant = match token.jti.stands_on {
         StandsOn::Grant(grant) => Some(grant),
         StandsOn::User(_) | StandsOn::Client { .. } => None,
     };
+    let revoked_tokens = store.partition("revoked_tokens", "r", Some(expires_on));
     if user.is_none() && grant.is_none() {
-        let client_id = &token.client_id;
-        return standing(&store.one(bind!(FIND_OF_CLIENT, expires_on, jti, client_id))?);
+        let mut bound = bind!(FIND_OF_CLIENT, expires_on, jti, client_id);
+        bound.partitions = [revoked_tokens, None, None];
+        let facts = facts_of_client(&store.one(bound)?)?;
+        return Ok(TokenStanding { facts, user: None });
     }
+    let sub = user.map(|user| &user.subject);
+    let grant_day = grant.map(|grant| grant.day);
+    let grant_id = grant.as_ref().map(|grant| &grant.random[..]);
     let sid = user.and_then(|user| user.sid.as_ref());
-    let bound = bind!(
+    let session_day = sid.and_then(Sid::day);
+    let offline = bind!(
+        FIND_OFFLINE,
+        expires_on,
+        jti,
+        client_id,
+        sub,
+        grant_day,
+        grant_id
+    );
+    let in_session = bind!(
         FIND,
         expires_on,
         jti,
-        client_id = token.client_id,
-        sub = user.map(|user| &user.subject),
-        grant_day = grant.map(|grant| grant.day),
-        grant_id = grant.as_ref().map(|grant| &grant.random[..]),
-        session_day = sid.and_then(Sid::day),
-        sid,
+        client_id,
+        sub,
+        grant_day,
+        grant_id,
+        session_day,
+        sid
     );
-    standing(&store.one(bound)?)
+    let is_offline = token.scope.contains(OFFLINE_ACCESS) && token.delegation.is_none();
+    let is_offline = is_offline && grant.is_some();
+    let mut bound = if is_offline { offline } else { in_session };
+    bound.partitions = [
+        revoked_tokens,
+        store.partition("grants", "g", grant_day),
+        store.partition("sessions", "s", session_day.filter(|_| !is_offline)),
+    ];
+    let row = store.one(bound)?;
+    let mut facts = facts_of_client(&row)?;
+    let user = if_there(&row, person)?;
+    facts.epochs.user = user.as_ref().map_or(0, |user| user.epoch);
+    facts.epochs.consent = epoch(&row, "consent_epoch")?;
+    facts.consent_expires_at = column(&row, "consent_expires_at")?;
+    facts.grant = grant_facts(&row)?;
+    if !is_offline {
+        facts.session = session_facts(&row)?;
+    }
+    Ok(TokenStanding { facts, user })
 }
 
-fn standing(row: &Row) -> Result<TokenStanding> {
-    let sid: Option<&str> = column(row, "sid")?;
-    let facts = LivenessFacts {
+/// What of it does not stand on a user.
+fn facts_of_client(row: &Row) -> Result<LivenessFacts> {
+    Ok(LivenessFacts {
         token_revoked: column(row, "revoked")?,
-        grant: grant_facts(row)?,
-        session: if sid.is_some() {
-            Some(SessionFacts {
-                ended: has_time(row, "ended_at")?,
-                expires_at: column(row, "session_expires_at")?,
-            })
-        } else {
-            None
+        grant: None,
+        session: None,
+        client_enabled: column::<Option<bool>>(row, "client_enabled")? == Some(true),
+        epochs: Epochs {
+            installation: column(row, "installation_epoch")?,
+            client: epoch(row, "client_epoch")?,
+            user: 0,
+            consent: 0,
         },
-        client_enabled: column(row, "client_enabled")?,
-        epochs: epochs(row)?,
-        consent_expires_at: column(row, "consent_expires_at")?,
-    };
-    Ok(TokenStanding {
-        facts,
-        user: user_if_there(row)?.map(UserRow::into_core),
+        consent_expires_at: None,
     })
+}
+
+/// That of a row which is not there is 0.
+fn epoch(row: &Row, name: &'static str) -> Result<i64> {
+    Ok(column::<Option<i64>>(row, name)?.unwrap_or_default())
+}
+
+fn session_facts(row: &Row) -> Result<Option<SessionFacts>> {
+    if column::<Option<&str>>(row, "sid")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(SessionFacts {
+        ended: has_time(row, "ended_at")?,
+        expires_at: column(row, "session_expires_at")?,
+    }))
 }
 
 fn grant_facts(row: &Row) -> Result<Option<GrantFacts>> {

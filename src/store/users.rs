@@ -177,7 +177,7 @@ pub fn find_for_sign_in(
     let row = store.one(bound)?;
     Ok(SignInAccount {
         typed_key: column(&row, "typed_key")?,
-        user: is_there(&row)?.then(|| current(&row)).transpose()?,
+        user: if_there(&row, current)?,
     })
 }
 
@@ -422,17 +422,19 @@ pub fn current(row: &Row) -> Result<CurrentUser> {
     read!(row, CurrentUser { installation_epoch, consent_epoch, username_key; user: user(row)? })
 }
 
-fn is_there(row: &Row) -> Result<bool> {
-    Ok(column::<Option<&str>>(row, "sub")?.is_some())
+/// The user of a row where there may be none.
+pub(super) fn if_there<T>(row: &Row, of: fn(&Row) -> Result<T>) -> Result<Option<T>> {
+    let sub: Option<&str> = column(row, "sub")?;
+    sub.map(|_| of(row)).transpose()
 }
 
-/// The user of a row where there may be none.
-pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>> {
-    if is_there(row)? {
-        user(row).map(Some)
-    } else {
-        Ok(None)
-    }
+/// What tokens tell of the user of a row.
+pub(super) fn person(row: &Row) -> Result<User> {
+    read!(row, User { username, enabled, epoch;
+        subject: column(row, "sub")?,
+        tenant: tenant(row, "tenant")?,
+        claims: column::<Json<JsonObject>>(row, "claims")?.0,
+    })
 }
 
 /// The user of a row of `users`.

@@ -31,7 +31,7 @@ const REQUESTS: &str = "
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
-    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
+    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
     upstream_sessions::FIND users::CHANGE_ADDRESS users::CHANGE_NAME users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
     sign_up_links::HOLDS sign_up_links::JOIN users::ADDRESS_COUNTS
@@ -137,7 +137,9 @@ const ELSEWHERE: &str = "
 const VALUES: &str = "
     sub='alice' client_id='app-1' username='filled-7' tenant='' by_address='true' issuer='https://upstream.example'
     upstream_issuer='https://upstream.example' upstream_subject='there-alice' subject='there-alice'
-    provider='upstream' identity_provider='upstream' events='{}' acr='1' amr='{pwd}' scopes='{openid,profile}'
+    provider='upstream' identity_provider='upstream' events='{}' event_day=day event_at=now() event_chain='c' event_seq='1'
+    event_previous='x' event_hashes=ARRAY['a','b','c']::bytea[] event_names='{a,b,c}' event_client_id=NULL event_source=NULL event_request_id=NULL
+    event_detail='{}' event_sub=NULL event_sid=NULL event_ending='x' acr='1' amr='{pwd}' scopes='{openid,profile}'
     granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
     auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0' confirmation=NULL bind_to=NULL
     reuse='false' window='30' letter='x' address='filled-8@example.com' domain=NULL roles='{}' uses='5' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'

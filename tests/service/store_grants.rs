@@ -247,7 +247,7 @@ fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
     let begin = |grant: &Grant| {
         grants::begin(&scene.store, grant, ATTEMPT, &named("password_granted")).unwrap()
     };
-    assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
+    assert_eq!(begin(&grant).map(|user| user.subject), Some(alice()));
     // The same attempt, after its answer was lost.
     assert!(begin(&grant).is_some());
     assert_eq!(scene.rows(), (1, 1));
@@ -318,7 +318,7 @@ fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
         let (hashes, event) = ([[0; 32], hash], AuditEvent::default());
         match device_authorizations::redeem(&scene.store, &hashes, grant, *attempt, &event).unwrap()
         {
-            DeviceRedemption::Issued(user) => Some(user.sub),
+            DeviceRedemption::Issued(user) => Some(user.subject),
             DeviceRedemption::Spent => None,
             DeviceRedemption::NoLongerStands => panic!("nothing was withdrawn"),
         }
@@ -396,7 +396,7 @@ fn the_same_attempt_twice_is_one_refresh() {
     let event = AuditEvent::default();
     let move_on = || grants::move_on(&scene.store, &new, &within, &event).unwrap();
     let next = |refreshed| match refreshed {
-        Refreshed::Issued { generation, user } => (generation, user.sub),
+        Refreshed::Issued { generation, user } => (generation, user.subject),
         Refreshed::Revoked | Refreshed::NoLongerStands => panic!("{refreshed:?}"),
     };
     let (read, moved) = move_on().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatepost::store::migrate::{self, Migration};
-use gatepost::store::{StoreError, installation, written_out};
+use gatepost::store::{StoreError, installation, names_of_events, written_out};
 use gatepost::tool::statements::{installation_changes, schema};
 
 use crate::support::claims::Says;
@@ -63,6 +63,16 @@ pub fn all_values(statement: &str) -> Vec<String> {
     if sql.contains("$1::audit_events[]") {
         names.push(String::from("events"));
     }
+    // Or the values of one event.
+    if sql.contains("$1::int4, $2::timestamptz, $3::text") {
+        let ending = if sql.contains("$12::bytea") {
+            ":event_ending::"
+        } else {
+            ""
+        };
+        let of_event = names_of_events(&format!(":event_day:: {ending}"));
+        names.extend(of_event.into_iter().map(str::to_owned));
+    }
     names
 }
 
@@ -100,9 +110,8 @@ fn all_literals() -> BTreeMap<String, String> {
                 continue;
             };
             // What the server calls its own routines stands in `error`, words of its settings in
-            // `database_url`.
-            if ["error", "database_url"].contains(&module.as_str())
-                || name == "EVENTS"
+            // `database_url`, names of values in `statement`.
+            if ["error", "database_url", "statement"].contains(&module.as_str())
                 || !name
                     .chars()
                     .all(|letter| matches!(letter, 'A'..='Z' | '0'..='9' | '_'))

@@ -13,12 +13,13 @@ use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::protocol::words::strength::Strength;
 use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::sign_in_failures::{self, FailureBucket};
 use gatepost::store::users::{self, UserRow};
 use gatepost::store::{Store, StoreError, consents, sessions, tokens};
 use serde_json::{Map, json};
 
-use crate::support::postgres::TestDatabase;
+use crate::support::postgres::{HORIZONS, TestDatabase};
 
 fn event() -> AuditEvent<'static> {
     AuditEvent {
@@ -326,6 +327,37 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     assert!(!standing.facts.client_enabled);
     assert!(standing.user.is_none());
     assert!(standing.facts.session.is_none());
+}
+
+/// It names the days of the partitions that the process has seen.
+#[test]
+fn a_statement_planned_for_one_partition_goes_on_when_that_is_gone_or_becomes_another() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, _) = session(&database, &store);
+    let token = token_of(&session, &ClientId::new("web"), &database);
+    let (today, day) = (database.today(), token.expires_at.day());
+    partitions::are_ahead(&store, &HORIZONS, today).unwrap();
+    let facts = || tokens::find(&store, &token).unwrap().facts;
+    let revoke = || tokens::revoke(&store, day, &token.jti.encode(), &event()).unwrap();
+    assert!(!facts().token_revoked && facts().session.is_some());
+    revoke();
+    assert!(facts().token_revoked);
+    database.run(
+        "DO $$ DECLARE own regclass; BEGIN
+             FOR own IN SELECT inhrelid FROM pg_inherits
+                 WHERE inhparent IN (to_regclass('revoked_tokens'), to_regclass('sessions'))
+             LOOP EXECUTE 'DROP TABLE ' || own; END LOOP;
+         END $$",
+    );
+    assert!(!facts().token_revoked && facts().session.is_none());
+    let wider = Horizons {
+        revoked_tokens: Duration::from_secs(90 * 86_400),
+        ..HORIZONS
+    };
+    partitions::make_as_leader(&mut database.client(), &wider, today).unwrap();
+    revoke();
+    assert!(facts().token_revoked);
 }
 
 fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) -> AccessToken {

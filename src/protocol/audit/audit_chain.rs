@@ -121,9 +121,10 @@ impl AuditRow {
     /// from one column to the next.
     pub fn hash(&self) -> Hash {
         let mut hashed = self.hashed_before_user();
-        for text in [&self.sub, &self.sid, &self.source, &self.request_id] {
+        for text in [&self.sub, &self.sid] {
             absorb(&mut hashed, text.as_deref());
         }
+        hashed.extend(self.hashed_behind_user());
         Sha256::digest(hashed).into()
     }
 
@@ -141,6 +142,15 @@ impl AuditRow {
             self.client_id.as_ref(),
         ] {
             absorb(&mut hashed, text.map(String::as_str));
+        }
+        hashed
+    }
+
+    /// Those of the columns behind the user's.
+    pub fn hashed_behind_user(&self) -> Vec<u8> {
+        let mut hashed = Vec::new();
+        for text in [&self.source, &self.request_id] {
+            absorb(&mut hashed, text.as_deref());
         }
         hashed
     }

@@ -66,7 +66,7 @@ pub fn handle(
     match grants::redeem(&app.store, grant, attempt, &event)? {
         grants::CodeRedemption::Issued(user) => {
             let nonce = code.nonce.as_deref();
-            issue::of_grant(context, narrowed, grant, *user, &grant.scope, nonce)
+            issue::of_grant(context, narrowed, grant, &user, &grant.scope, nonce)
         }
         grants::CodeRedemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
         grants::CodeRedemption::ReplayedAgain => {

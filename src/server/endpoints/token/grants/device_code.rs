@@ -54,7 +54,7 @@ pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {
         DeviceRedemption::Issued(user) => {
-            issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
+            issue::of_grant(context, narrowed, &grant, &user, &grant.scope, None)
         }
         DeviceRedemption::Spent => Err(invalid_grant(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),

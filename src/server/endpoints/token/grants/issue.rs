@@ -37,7 +37,6 @@ use gatepost_protocol::words::scope::{OPENID, ScopeSet};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_store::StoreError;
-use gatepost_store::users::UserRow;
 
 /// Reference access tokens start with this.
 pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
@@ -88,13 +87,13 @@ pub fn of_grant(
     context: GrantContext<'_>,
     narrowed: Narrowed,
     grant: &Grant,
-    user: UserRow,
+    user: &User,
     scope: &ScopeSet,
     nonce: Option<&str>,
 ) -> Result<TokenResponse> {
     let user = IssueUser {
         sign_in: &grant.user,
-        user: &user.into_core(),
+        user,
         grant: Some(grant),
         claims: &grant.claims,
         nonce,

@@ -79,7 +79,7 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
     app.note_flow(&client.client.client_id, LegacyFlow::Password);
-    issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
+    issue::of_grant(context, narrowed, &grant, &user, &grant.scope, None)
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser> {

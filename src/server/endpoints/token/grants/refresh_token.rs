@@ -110,7 +110,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     let scope = narrowed.scope.clone();
     // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core
     // §12.2).
-    issue::of_grant(context, narrowed, &grant, *user, &scope, None)
+    issue::of_grant(context, narrowed, &grant, &user, &scope, None)
 }
 
 /// Reads a refresh token. A forged one is refused here, before any query.
