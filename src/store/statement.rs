@@ -69,7 +69,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 31] = [
+const PIECES: [Piece; 36] = [
     // Moves a grant on to its next generation where the presented token is the current one, and
     // everything stands but the session. The table of the update cannot be named in the joins, so
     // `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
@@ -164,7 +164,7 @@ const PIECES: [Piece; 31] = [
     // What tokens tell of the user `u`, and what ends them.
     Piece {
         name: "{person}",
-        sql: "u.sub, u.username, u.tenant, u.enabled, u.claims, u.epoch",
+        sql: "u.sub, u.username, u.tenant, {may act} AS enabled, u.valid_until, u.claims, u.epoch",
     },
     Piece {
         name: "{session}",

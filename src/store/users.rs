@@ -430,7 +430,7 @@ pub(super) fn if_there<T>(row: &Row, of: fn(&Row) -> Result<T>) -> Result<Option
 
 /// What tokens tell of the user of a row.
 pub(super) fn person(row: &Row) -> Result<User> {
-    read!(row, User { username, enabled, epoch;
+    read!(row, User { username, enabled, valid_until, epoch;
         subject: column(row, "sub")?,
         tenant: tenant(row, "tenant")?,
         claims: column::<Json<JsonObject>>(row, "claims")?.0,
