@@ -128,7 +128,8 @@ WITH {own session}, changed AS (
         user_handle = coalesce(user_handle, :user_handle::bytea),
         epoch = CASE WHEN :ends_all_else::bool THEN new_epoch() ELSE epoch END,
         updated_at = clock_timestamp()
-    WHERE sub = :sub::text AND enabled AND {in time} AND epoch = :epoch::int8 AND factors = :factors::int8
+    WHERE sub = :sub::text AND enabled AND {in time}
+      AND epoch = :epoch::int8 AND factors = :factors::int8
       AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
       AND NOT EXISTS (SELECT FROM authenticators known
                       WHERE known.kind = 'passkey' AND known.id = ANY (:ids::bytea[]))

@@ -145,7 +145,8 @@ pub struct SignInAccount {
 // A user name wins over an address. Both are looked for each time: no visitor can tell from the
 // time which of them was found. An address that two have signs in neither of them.
 const FIND_FOR_SIGN_IN: &str = "
-SELECT t.typed_key, u.*, {has ended}, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+SELECT t.typed_key, u.*, {has ended}, i.epoch AS installation_epoch,
+       coalesce(k.epoch, 0) AS consent_epoch
 FROM (SELECT lower(normalize(:username::text, NFKC)) AS typed_key) AS t
 CROSS JOIN installation i
 LEFT JOIN users n ON n.tenant = :tenant::text AND n.username_key = t.typed_key

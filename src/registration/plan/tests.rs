@@ -45,6 +45,7 @@ fn users() -> RegisteredUsers {
             "$argon2id$v=19$m=1,t=1,p=1$c2FsdA$aGFzaA",
         ))),
         enabled: true,
+        valid_until: None,
         claims: json!({"name": "Alice"}).as_object().unwrap().clone(),
         totp: None,
         identities: Some(BTreeSet::new()),

@@ -1,9 +1,10 @@
 //! Which worker asks tiny_http for the next request: one at a time. Between two, the second request
-//! of a connection could overtake the first, whose answer must be written before, and wait for ever.
+//! of a connection could overtake the first, whose answer must be written before, and wait for
+//! ever.
 //!
 //! A request wakes one thread. Whoever has received it leaves the entrance and wakes nobody: the
-//! next worker that is done comes by itself. In case that none is done soon, one that has nothing to
-//! do looks every millisecond for as long as requests come. Only where none looks is one woken.
+//! next worker that is done comes by itself. In case that none is done soon, one that has nothing
+//! to do looks every millisecond for as long as requests come. Only where none looks is one woken.
 
 use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
