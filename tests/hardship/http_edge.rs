@@ -9,16 +9,6 @@ use crate::support::jwt::verified;
 
 const TOKEN: &str = "/connect/token";
 
-fn send(
-    gatepost: &Gatepost,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> Answer {
-    gatepost.connect().send(method, path, headers, body)
-}
-
 #[test]
 fn every_endpoint_names_the_methods_it_takes() {
     let gatepost = Gatepost::start();
@@ -47,7 +37,7 @@ fn every_endpoint_names_the_methods_it_takes() {
             "GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "get", "Post",
             "G%01T", "QUERY",
         ] {
-            let answer = send(&gatepost, method, path, &[], b"");
+            let answer = gatepost.send(method, path, &[], b"");
             let is_allowed = allowed.split(", ").any(|known| known == method);
             assert_eq!(
                 answer.status != 405,
@@ -64,8 +54,7 @@ fn every_endpoint_names_the_methods_it_takes() {
             }
         }
     }
-    let answer = send(
-        &gatepost,
+    let answer = gatepost.send(
         "GET",
         "/connect/token?grant_type=client_credentials",
         &[],
@@ -80,7 +69,7 @@ fn head_answers_as_get_does_without_its_body() {
     let paths = "/static/icon.svg /healthz /static/app.css /.well-known/openid-configuration
                  /.well-known/openid-configuration/jwks";
     for path in paths.split_whitespace() {
-        let (head, get) = (send(&gatepost, "HEAD", path, &[], b""), gatepost.get(path));
+        let (head, get) = (gatepost.send("HEAD", path, &[], b""), gatepost.get(path));
         let lasting = |answer: &Answer| {
             answer
                 .headers
@@ -137,7 +126,7 @@ fn what_is_not_there_is_not_found() {
         "/%00",
     ] {
         for method in ["GET", "POST"] {
-            let answer = send(&gatepost, method, path, &[], b"");
+            let answer = gatepost.send(method, path, &[], b"");
             let is_static = path.starts_with("/static/");
             assert_eq!(
                 answer.status,
@@ -153,19 +142,18 @@ fn what_is_not_there_is_not_found() {
         }
     }
     for header in ["X-Original-URI", "X-Rewrite-URL", "X-Original-URL"] {
-        send(&gatepost, "GET", "/nowhere", &[(header, "/healthz")], b"")
+        gatepost
+            .send("GET", "/nowhere", &[(header, "/healthz")], b"")
             .assert_status_for(header, 404);
     }
-    let overridden = send(
-        &gatepost,
+    let overridden = gatepost.send(
         "POST",
         "/healthz",
         &[("X-HTTP-Method-Override", "GET")],
         b"",
     );
     assert_eq!(overridden.status, 405);
-    let host = send(
-        &gatepost,
+    let host = gatepost.send(
         "GET",
         "/.well-known/openid-configuration",
         &[("X-Forwarded-Host", "evil.example")],
@@ -249,8 +237,7 @@ fn below_a_base_path_everything_is_found_and_nothing_beside_it() {
     assert_eq!(claims["iss"], gatepost.base_url);
     assert_eq!(claims["aud"], format!("{}/resources", gatepost.base_url));
     let bearer = format!("Bearer {access_token}");
-    let told = send(
-        &gatepost,
+    let told = gatepost.send(
         "GET",
         "/auth/connect/userinfo",
         &[("Authorization", &bearer)],

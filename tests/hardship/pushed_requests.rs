@@ -67,9 +67,9 @@ fn a_request_that_was_used_up_before_a_kill_leads_to_no_code_and_a_new_one_does(
         .find(|path| is_killed_in_between(&gatepost, path, &cookies))
         .expect("each answer was out before the kill");
     proxy.set_distance(Duration::ZERO);
-    let again = gatepost.connect().send("GET", &path, &cookies, b"");
+    let again = gatepost.send("GET", &path, &cookies, b"");
     again.assert_error_page(400, "GP1154", "the code may be somewhere");
     let another = pushed(&gatepost);
-    let answer = gatepost.connect().send("GET", &another, &cookies, b"");
+    let answer = gatepost.send("GET", &another, &cookies, b"");
     issued(&redeem(&gatepost, &answer.query()["code"]));
 }

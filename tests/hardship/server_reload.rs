@@ -42,8 +42,7 @@ fn ask_until(gatepost: &Gatepost, mut is_over: impl FnMut() -> bool) {
             "not in time:\n{}",
             gatepost.log()
         );
-        let answer = gatepost.get(DISCOVERY);
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        gatepost.get(DISCOVERY).assert_status(200);
         asked += 1;
     }
 }

@@ -571,9 +571,7 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
                     ("Content-Type", "application/json"),
                 ];
                 let body = plan.to_string();
-                gatepost
-                    .connect()
-                    .send("POST", "/admin/plan", &headers, body.as_bytes())
+                gatepost.send("POST", "/admin/plan", &headers, body.as_bytes())
             }),
             acknowledged: (200, "\"changes\":[]"),
             is_remembered: false,

@@ -84,10 +84,9 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     let mut stranger = gatepost.browser();
     let answer = stranger.post("/account", &[("decision", "end_others")]);
     assert!(answer.location().starts_with("/login?r="));
-    let head = gatepost.connect().send("HEAD", "/account", &[], b"");
+    let head = gatepost.send("HEAD", "/account", &[], b"");
     assert_eq!((head.status, head.body.len()), (303, 0));
     gatepost
-        .connect()
         .send("PUT", "/account", &[], b"")
         .assert_header("allow", "GET, HEAD, POST");
 }

@@ -137,8 +137,7 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
         answer.assert_says(UNAVAILABLE);
         answer.assert_says_not("confirm_link");
     }
-    let answer = newcomer.get(&sign_in);
-    answer.assert_stays(200);
+    newcomer.get(&sign_in).assert_stays(200);
     assert_eq!(house.links(), 0);
     assert_eq!(house.gatepost.database.count("users"), users);
     // No code was redeemed.

@@ -622,9 +622,7 @@ fn bent_requests_find_nothing_and_reading_writes_nothing() {
     let bearer = format!("Bearer {}", text(&token, "access_token"));
     let paths = "/admin/applications /admin/applications/acmes /admin/explain /admin/audit";
     for path in paths.split(' ') {
-        let answer = gatepost
-            .connect()
-            .send("GET", path, &[("Authorization", &bearer)], b"");
+        let answer = gatepost.send("GET", path, &[("Authorization", &bearer)], b"");
         assert_eq!(answer.status, 303, "{path}");
         answer.assert_leads_to_for(path, "/login");
     }

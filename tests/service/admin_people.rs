@@ -1001,9 +1001,7 @@ fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
         is_nothing(&amy.post(path, &[("decision", "disable")]), path);
     }
     let headers = [("Authorization", "Bearer something")];
-    let by_token = gatepost
-        .connect()
-        .send("GET", "/admin/people", &headers, b"");
+    let by_token = gatepost.send("GET", "/admin/people", &headers, b"");
     assert!(by_token.location().starts_with("/login?r="));
     // A password alone is not enough, where the role is there.
     let mut boss = gatepost.browser();
@@ -1236,7 +1234,7 @@ fn programs_neither_make_nor_unmake_administrators() {
             ("Authorization", bearer.as_str()),
             ("Content-Type", "application/scim+json"),
         ];
-        gatepost.connect().send(
+        gatepost.send(
             method,
             &format!("/scim/v2/Users{path}"),
             &headers,

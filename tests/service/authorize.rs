@@ -181,9 +181,7 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
         let headers = [foreign[0], foreign[1], ("Content-Type", content_type)];
         // As browsers post from elsewhere: without Lax cookies. What the query says does not count.
         let address = "/connect/authorize?client_id=conf2&state=other";
-        let answer = gatepost
-            .connect()
-            .send("POST", address, &headers, form.as_bytes());
+        let answer = gatepost.send("POST", address, &headers, form.as_bytes());
         answer.assert_leads_to("/login?r=");
         let answer = browser.visit(answer.location());
         assert_eq!(answer.query()["state"], "posted");
@@ -207,7 +205,7 @@ fn other_methods_and_types_are_refused() {
     let gatepost = Gatepost::shared();
     let path = authorize_path("conf1", RP1, &[]);
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"] {
-        let answer = gatepost.connect().send(method, &path, &[], b"");
+        let answer = gatepost.send(method, &path, &[], b"");
         answer.assert_status_for(method, 405);
         answer.assert_header_for(method, "allow", "GET, POST");
         assert_eq!(answer.header("location"), None);
@@ -221,15 +219,10 @@ fn other_methods_and_types_are_refused() {
     ] {
         let (_, form) = path.split_once('?').unwrap();
         let headers = [("Content-Type", content_type)];
-        let answer =
-            gatepost
-                .connect()
-                .send("POST", "/connect/authorize", &headers, form.as_bytes());
+        let answer = gatepost.send("POST", "/connect/authorize", &headers, form.as_bytes());
         answer.assert_error_page(415, "GP1005", content_type);
     }
-    let foreign = gatepost
-        .connect()
-        .send("GET", &path, &[("Origin", "https://rp1.example")], b"");
+    let foreign = gatepost.send("GET", &path, &[("Origin", "https://rp1.example")], b"");
     assert_eq!(foreign.header("access-control-allow-origin"), None);
 }
 

@@ -935,7 +935,7 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
             ("X-Forwarded-For", "192.0.2.8"),
         ];
         let path = format!("/healthz?doctor={nonce}");
-        gatepost.connect().send("GET", &path, &headers, b"").text()
+        gatepost.send("GET", &path, &headers, b"").text()
     };
     let other_secret = sealed(43, Purpose::Doctor, 0);
     let other_purpose = sealed(42, Purpose::AccessToken, 0);
@@ -959,7 +959,7 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     ];
     let at_userinfo = |nonce: &str| {
         let path = format!("/connect/userinfo?doctor={nonce}");
-        gatepost.connect().send("GET", &path, &headers, b"")
+        gatepost.send("GET", &path, &headers, b"")
     };
     let third = sealed(42, Purpose::Doctor, 1);
     let told = at_userinfo(&third);

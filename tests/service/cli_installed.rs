@@ -125,8 +125,7 @@ fn one_that_is_empty_or_no_text_is_named() {
     let unreadable = "/etc/gatepost/env cannot be read: it is not text in UTF-8";
     for (bytes, why) in [(&b""[..], empty), (b"GATEPOST_LOG=\xff\n", unreadable)] {
         fs::write(&machine.file, bytes).unwrap();
-        let told = machine.run(&["user", "list"]);
-        told.assert_refused(78, why);
+        machine.run(&["user", "list"]).assert_refused(78, why);
     }
 }
 

@@ -242,8 +242,7 @@ fn names_in_the_database_count_as_there() {
             "clients[0] (m2m).token_endpoint_auth_method: is required",
         ),
     ] {
-        let answer = installation.apply(&document);
-        answer.assert_refused(1, place);
+        installation.apply(&document).assert_refused(1, place);
     }
 }
 
@@ -278,8 +277,7 @@ fn secrets_come_from_variables_and_files_and_a_missing_one_is_named() {
             "clients[0] (m2m).secrets[0].file: names a file that cannot be read",
         ),
     ] {
-        let answer = apply(&client(secret));
-        answer.assert_refused(1, problem);
+        apply(&client(secret)).assert_refused(1, problem);
     }
     assert!(
         CANARIES

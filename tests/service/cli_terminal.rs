@@ -177,8 +177,7 @@ fn times_have_units_and_are_kept_as_numbers() {
     ] {
         let mut wrong = document();
         wrong["clients"][0][key] = text;
-        let refused = installation.apply(&wrong);
-        refused.assert_refused(1, rule);
+        installation.apply(&wrong).assert_refused(1, rule);
     }
     for (text, code) in [
         ("12h", 0),

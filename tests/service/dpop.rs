@@ -124,7 +124,7 @@ fn get(gatepost: &Gatepost, path: &str, scheme: &str, token: &str, proofs: &[&st
     let authorization = format!("{scheme} {token}");
     let mut headers = vec![("Authorization", authorization.as_str())];
     headers.extend(proofs.iter().map(|proof| ("DPoP", *proof)));
-    gatepost.connect().send("GET", path, &headers, b"")
+    gatepost.send("GET", path, &headers, b"")
 }
 
 /// The reason of the last request that failed.
@@ -904,7 +904,7 @@ fn scripts_of_another_origin_may_send_proofs_and_read_nonces() {
             ("Access-Control-Request-Method", "POST"),
             ("Access-Control-Request-Headers", "authorization,dpop"),
         ];
-        let answer = gatepost.connect().send("OPTIONS", path, &wanted, b"");
+        let answer = gatepost.send("OPTIONS", path, &wanted, b"");
         let allowed = answer.header("access-control-allow-headers").unwrap();
         let is_allowed = allowed.split(',').any(|name| name == "dpop");
         assert!(is_allowed, "{path}: {allowed}");

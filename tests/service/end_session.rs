@@ -249,8 +249,7 @@ fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other(
     let posted = gatepost.post("/connect/endsession", &[], &[("id_token_hint", &hint)]);
     let onward = posted.location();
     for (path, status) in [(onward, 204), (&sent, 405)] {
-        let looked = gatepost.connect().send("HEAD", path, &[], b"");
-        looked.assert_status(status);
+        gatepost.send("HEAD", path, &[], b"").assert_status(status);
     }
     assert_eq!(ended(&gatepost), (0, vec![]), "a look ahead, and a post");
     assert!(is_signed_in(&mut browser));
@@ -455,16 +454,14 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let head = gatepost
-        .connect()
-        .send("HEAD", &address, &[("Cookie", &cookies.join("; "))], b"");
+    let head = gatepost.send("HEAD", &address, &[("Cookie", &cookies.join("; "))], b"");
     assert_eq!((head.status, head.header("location")), (204, None));
     assert!(is_signed_in(&mut browser));
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
     assert!(!is_signed_in(&mut browser));
     // Nobody there, and the hint is genuine.
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
-    let head = gatepost.connect().send("HEAD", &address, &[], b"");
+    let head = gatepost.send("HEAD", &address, &[], b"");
     assert_eq!((head.status, head.header("location")), (204, None));
 
     for (content_type, status) in [
@@ -472,7 +469,7 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
         ("application/json", 415),
         ("multipart/form-data", 415),
     ] {
-        let answer = gatepost.connect().send(
+        let answer = gatepost.send(
             "POST",
             "/connect/endsession",
             &[("Content-Type", content_type)],
@@ -481,15 +478,11 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
         answer.assert_error_page(status, "GP1005", content_type);
     }
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS"] {
-        let answer = gatepost
-            .connect()
-            .send(method, "/connect/endsession", &[], b"");
+        let answer = gatepost.send(method, "/connect/endsession", &[], b"");
         answer.assert_status_for(method, 405);
         answer.assert_header_for(method, "allow", "GET, POST");
     }
-    let shared = gatepost
-        .connect()
-        .send("GET", "/connect/endsession", &foreign[..1], b"");
+    let shared = gatepost.send("GET", "/connect/endsession", &foreign[..1], b"");
     assert_eq!(shared.header("access-control-allow-origin"), None);
 }
 

@@ -202,10 +202,7 @@ fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
         .contains("refused_origin")
     );
     assert!(!line_of(&own_token(&gatepost, &[], "")).contains("why="));
-    let preflight =
-        gatepost
-            .connect()
-            .send("OPTIONS", TOKEN, &[("Origin", "https://evil.example")], b"");
+    let preflight = gatepost.send("OPTIONS", TOKEN, &[("Origin", "https://evil.example")], b"");
     assert!(
         preflight.status == 204
             && line_of(&preflight).contains("refused_origin=\"https://evil.example\"")

@@ -179,11 +179,9 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
         ("GET", ("Sec-Purpose", "prefetch;anonymous-client-ip")),
     ];
     for (method, header) in looks {
-        let answer =
-            house
-                .gatepost
-                .connect()
-                .send(method, path, &[("Cookie", &cookie), header], b"");
+        let answer = house
+            .gatepost
+            .send(method, path, &[("Cookie", &cookie), header], b"");
         answer.assert_status_for(method, 204);
         assert_eq!(answer.headers_named("set-cookie").len(), 0, "{method}");
         assert_eq!(asked(), 0, "{method}");
@@ -643,7 +641,7 @@ fn only_a_provider_that_posts_may_and_only_a_short_form() {
     );
     let path = callback.strip_prefix(house.gatepost.origin()).unwrap();
     let json = [("Content-Type", "application/json")];
-    let answer = house.gatepost.connect().send("POST", path, &json, b"{}");
+    let answer = house.gatepost.send("POST", path, &json, b"{}");
     answer.assert_status(415);
     // The answer of a way to another provider leads nowhere here.
     let elsewhere = house.at_the_gate(&mut person, "idp:up", &[]);

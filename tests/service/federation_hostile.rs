@@ -680,8 +680,7 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
             check();
             upstream.let_go();
             for one in hanging {
-                let answer = one.join().unwrap();
-                answer.assert_carries("code");
+                one.join().unwrap().assert_carries("code");
             }
         });
     }
@@ -730,8 +729,7 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
                 })
                 .collect();
             for one in at_once {
-                let answer = one.join().unwrap();
-                answer.assert_carries_for(places, "code");
+                one.join().unwrap().assert_carries_for(places, "code");
             }
         });
     }
@@ -794,8 +792,7 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
         hanging.await_held(18);
         // Long enough for the supervisor to lose patience with a process that does not answer.
         for number in 0..20 {
-            let answer = by_the_other(10 + number);
-            answer.assert_carries("code");
+            by_the_other(10 + number).assert_carries("code");
             assert_local_sign_in_works(&gatepost);
             sleep(Duration::from_millis(300));
         }

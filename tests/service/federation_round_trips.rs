@@ -221,7 +221,7 @@ fn a_callback_is_taken_only_in_the_browser_and_at_the_place_it_is_for() {
 
     for method in ["POST", "PUT", "DELETE"] {
         let path = callback.strip_prefix(&house.gatepost.base_url).unwrap();
-        let answer = house.gatepost.connect().send(method, path, &[], b"");
+        let answer = house.gatepost.send(method, path, &[], b"");
         assert_eq!(answer.status, 405, "{method}");
     }
 }
@@ -511,8 +511,7 @@ fn twenty_people_at_once_and_twenty_a_second_come_back_from_a_provider_that_take
                 thread::sleep(apart);
             }
             for one in arrived {
-                let answer = one.join().unwrap();
-                answer.assert_carries_for(what, "code");
+                one.join().unwrap().assert_carries_for(what, "code");
             }
         });
         house.upstream.let_go();

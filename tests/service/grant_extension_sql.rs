@@ -359,9 +359,7 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let refused = gatepost
-            .connect()
-            .send("POST", "/connect/token", &headers, body.as_bytes());
+        let refused = gatepost.send("POST", "/connect/token", &headers, body.as_bytes());
         refused.assert_refused(400, "invalid_request", raw);
     }
 }

@@ -257,7 +257,6 @@ fn whoever_proves_nothing_is_told_nothing() {
         ("Content-Type", "text/plain"),
     ];
     gatepost
-        .connect()
         .send("POST", "/connect/introspect", &text, b"token=x")
         .assert_error(415, "invalid_request");
     let page = gatepost.post(

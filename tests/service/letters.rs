@@ -116,7 +116,7 @@ fn who_forgot_their_password_sets_another_and_goes_on_where_they_came_from() {
     // A scanner's looks change nothing, and leave nothing behind.
     for method in ["GET", "HEAD", "GET"] {
         let path = letter.link().strip_prefix(gatepost.origin()).unwrap();
-        let answer = gatepost.connect().send(method, path, &[], b"");
+        let answer = gatepost.send(method, path, &[], b"");
         answer.assert_status(303);
         answer.assert_header("referrer-policy", "no-referrer");
         let (_, key) = path.split_once("?l=").unwrap();

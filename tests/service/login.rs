@@ -267,9 +267,7 @@ fn a_form_sent_from_elsewhere_is_forbidden() {
             .collect();
         let cookies = cookies.join("; ");
         let headers = [("Content-Type", content_type), ("Cookie", cookies.as_str())];
-        let answer = gatepost
-            .connect()
-            .send("POST", &page.action(), &headers, b"username=alice");
+        let answer = gatepost.send("POST", &page.action(), &headers, b"username=alice");
         answer.assert_error_page(415, "GP1005", content_type);
     }
     // A browser that says nothing is judged by the token alone.
@@ -568,9 +566,7 @@ fn head_answers_no_client() {
         .collect();
     let cookies = cookies.join("; ");
     for address in [address.clone(), address.replace("/login?", "/consent?")] {
-        let answer = gatepost
-            .connect()
-            .send("HEAD", &address, &[("Cookie", &cookies)], b"");
+        let answer = gatepost.send("HEAD", &address, &[("Cookie", &cookies)], b"");
         answer.assert_stays_for(&address, 204);
     }
     assert!(browser.get(&address).query().contains_key("code"));

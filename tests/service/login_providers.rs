@@ -248,7 +248,7 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
             assert_ne!(again[name], upstreams[name], "{name}");
         }
         // To ask where an address leads is not to go there.
-        let head = gatepost.connect().send("HEAD", answer.location(), &[], b"");
+        let head = gatepost.send("HEAD", answer.location(), &[], b"");
         assert_eq!((head.status, head.header("location")), (204, None));
         assert_eq!(head.headers_named("set-cookie").len(), 0);
     }

@@ -421,8 +421,7 @@ fn a_document_does_for_its_hour_while_all_places_to_ask_for_a_newer_one_are_take
         await_that("the place is taken", SOON, || {
             scene.site.requests().len() == 2
         });
-        let answer = scene.ask("/agent.json");
-        assert_eq!(answer.status, 303, "{}", answer.text());
+        scene.ask("/agent.json").assert_status(303);
         assert_eq!(hanging.join().unwrap(), 503);
     });
     assert_eq!(scene.site.requests().len(), 2, "nobody else asked");

@@ -209,7 +209,6 @@ fn who_says_that_it_was_not_them_ends_everything_and_sets_another_password() {
         let path = link.strip_prefix(scene.gatepost.origin()).unwrap();
         scene
             .gatepost
-            .connect()
             .send(method, path, &[], b"")
             .assert_status(303);
     }

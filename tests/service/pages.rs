@@ -380,9 +380,7 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
         ),
     ] {
         let path = path.replace('<', "%3C").replace('>', "%3E");
-        let answer = gatepost
-            .connect()
-            .send("GET", &path, &[("Accept-Language", "ja")], b"");
+        let answer = gatepost.send("GET", &path, &[("Accept-Language", "ja")], b"");
         assert_told(&gatepost, &answer, case, expected);
     }
     let page = browser.visit(&asked(&[]));
@@ -426,9 +424,7 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
             expected,
         );
     }
-    let put = gatepost
-        .connect()
-        .send("PUT", "/login?x-secret&ui_locales=it", &[], b"");
+    let put = gatepost.send("PUT", "/login?x-secret&ui_locales=it", &[], b"");
     assert_told(
         &gatepost,
         &put,
@@ -440,9 +436,7 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
         ),
     );
     let two_hosts = [("Host", "b"), ("Accept-Language", "es-MX")];
-    let answer = gatepost
-        .connect()
-        .send("GET", "/login?x-secret", &two_hosts, b"");
+    let answer = gatepost.send("GET", "/login?x-secret", &two_hosts, b"");
     assert_told(
         &gatepost,
         &answer,

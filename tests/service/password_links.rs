@@ -51,7 +51,7 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     let link = link(&gatepost, &["user", "invite", "carol"]);
     // A scanner's looks change nothing, and leave nothing behind.
     for method in ["GET", "HEAD", "GET"] {
-        let answer = gatepost.connect().send(
+        let answer = gatepost.send(
             method,
             link.strip_prefix(gatepost.origin()).unwrap(),
             &[],

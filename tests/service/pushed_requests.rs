@@ -243,10 +243,10 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
     );
     answer.assert_refused(400, "invalid_request", "too long");
     for method in ["GET", "PUT", "DELETE"] {
-        let answer = gatepost.connect().send(method, "/connect/par", &[], b"");
+        let answer = gatepost.send(method, "/connect/par", &[], b"");
         assert_eq!(answer.status, 405, "{method}");
     }
-    let json = gatepost.connect().send(
+    let json = gatepost.send(
         "POST",
         "/connect/par",
         &[("Content-Type", "application/json")],
@@ -358,7 +358,7 @@ fn discovery_names_the_endpoint_where_it_is_there() {
     assert_eq!(metadata.get("pushed_authorization_request_endpoint"), None);
     assert_eq!(push(&without, "conf1", &[]).status, 404);
     // A page may push from another origin, as it may ask for tokens.
-    let preflight = gatepost.connect().send(
+    let preflight = gatepost.send(
         "OPTIONS",
         "/connect/par",
         &[

@@ -3,28 +3,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{decode_jwt, signed_in, userinfo};
+use crate::support::flow::{decode_jwt, userinfo};
 use crate::support::gatepost::Gatepost;
-use crate::support::http::Browser;
 use crate::support::offline::{
-    CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, client, document, member, refresh,
+    CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, client, document, member, refresh, start,
+    start_own,
 };
-use crate::support::shared::Shared;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
-
-fn start() -> (Shared, Browser) {
-    let gatepost = Gatepost::lent_with(&document(), &[]);
-    let browser = signed_in(&gatepost);
-    (gatepost, browser)
-}
-
-/// A server that a test may change.
-fn start_own() -> (Gatepost, Browser) {
-    let gatepost = Gatepost::start_with(&document(), &[]);
-    let browser = signed_in(&gatepost);
-    (gatepost, browser)
-}
 
 /// Lets the retry window of whatever was refreshed pass.
 fn pass_the_window(gatepost: &Gatepost) {

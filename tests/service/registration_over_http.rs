@@ -70,7 +70,7 @@ fn ask(gatepost: &Gatepost, token: &str, method: &str, path: &str, body: &[u8]) 
         ("Authorization", authorization.as_str()),
         ("Content-Type", "application/json"),
     ];
-    gatepost.connect().send(method, path, &headers, body)
+    gatepost.send(method, path, &headers, body)
 }
 
 /// A pipeline with its token.
@@ -279,8 +279,7 @@ fn applying_again_ends_the_sessions_that_a_failure_left() {
     let version = &planned["registry_version"];
     let digest = text(&planned, "changes_digest");
     let path = format!("/admin/apply?version={version}&changes={digest}");
-    let done = pipeline.post(&path, &document);
-    assert_eq!(done.status, 200, "{}", done.text());
+    pipeline.post(&path, &document).assert_status(200);
     assert_eq!(alive(), 0);
     let sql = "SELECT detail FROM audit_events WHERE event = 'session_ended'";
     let detail: Value = database.query_one(sql, &[]).unwrap().get(0);
@@ -560,13 +559,11 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let challenge = challenge.header("www-authenticate").unwrap();
     assert!(challenge.contains("access_denied"), "{challenge}");
     let cookies = browser.cookie_header();
-    let by_cookie = gatepost
-        .connect()
-        .send("GET", EXPORT, &[("Cookie", &cookies)], b"");
+    let by_cookie = gatepost.send("GET", EXPORT, &[("Cookie", &cookies)], b"");
     assert_eq!(by_cookie.status, 401, "a cookie is no token");
 
     let reference = token_of(&gatepost, "byref", ALL_SCOPES);
-    let shared = gatepost.connect().send(
+    let shared = gatepost.send(
         "GET",
         EXPORT,
         &[
@@ -702,7 +699,7 @@ fn methods_types_and_lengths_are_held_to() {
             ("Authorization", authorization.as_str()),
             ("Content-Type", content_type),
         ];
-        gatepost.connect().send("POST", PLAN, &headers, body)
+        gatepost.send("POST", PLAN, &headers, body)
     };
     assert_refused(&post("text/plain", b"{}"), 415, "invalid_request", "type");
     assert_eq!(post("application/json; charset=utf-8", b"{}").status, 200);
@@ -713,9 +710,7 @@ fn methods_types_and_lengths_are_held_to() {
     let answer = gatepost.connect().try_send("GET", PLAN, &headers, b"");
     assert_eq!(answer.unwrap().status, 413);
     // Elsewhere bodies are as short as ever.
-    let answer = gatepost
-        .connect()
-        .send("POST", "/connect/token", &[], &padded(70_000));
+    let answer = gatepost.send("POST", "/connect/token", &[], &padded(70_000));
     assert_eq!(answer.status, 413);
 }
 

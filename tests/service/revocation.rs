@@ -2,29 +2,15 @@
 
 use serde_json::json;
 
-use crate::support::flow::{basic, signed_in, userinfo};
+use crate::support::flow::{basic, userinfo};
 use crate::support::gatepost::Gatepost;
-use crate::support::http::{Answer, Browser};
+use crate::support::http::Answer;
 use crate::support::offline::ORDERS;
 use crate::support::offline::{
-    CONF1, CONF2, PUB1, Party, REUSE, access, document, introspect_as, member, refresh,
+    CONF1, CONF2, PUB1, Party, REUSE, access, introspect_as, member, refresh, start, start_own,
 };
-use crate::support::shared::Shared;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
-
-fn start() -> (Shared, Browser) {
-    let gatepost = Gatepost::lent_with(&document(), &[]);
-    let browser = signed_in(&gatepost);
-    (gatepost, browser)
-}
-
-/// A server that a test may change.
-fn start_own() -> (Gatepost, Browser) {
-    let gatepost = Gatepost::start_with(&document(), &[]);
-    let browser = signed_in(&gatepost);
-    (gatepost, browser)
-}
 
 fn post(gatepost: &Gatepost, party: Party, form: &[(&str, &str)]) -> Answer {
     party.post(&mut gatepost.connect(), "/connect/revocation", form)
@@ -204,7 +190,6 @@ fn a_request_that_is_none_is_named() {
         .assert_error(400, "invalid_client");
     let json = [("Content-Type", "application/json")];
     gatepost
-        .connect()
         .send("POST", "/connect/revocation", &json, b"{}")
         .assert_error(415, "invalid_request");
     let get = gatepost.get("/connect/revocation");
@@ -233,11 +218,9 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
         ("Access-Control-Request-Method", "POST"),
     ];
     gatepost
-        .connect()
         .send("OPTIONS", "/connect/revocation", &preflight, b"")
         .assert_status(204);
     gatepost
-        .connect()
         .send("OPTIONS", "/connect/introspect", &preflight, b"")
         .assert_status(405);
 }

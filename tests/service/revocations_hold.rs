@@ -370,8 +370,7 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
             .join()
             .unwrap()
             .assert_says("Your password is changed");
-        let renewed = renewed.join().unwrap();
-        renewed.assert_leads_to("/login?r=");
+        renewed.join().unwrap().assert_leads_to("/login?r=");
     });
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
     assert_eq!(elsewhere.get(&silent).query()["error"], "login_required");

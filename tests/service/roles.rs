@@ -145,8 +145,7 @@ fn a_role_that_something_asks_for_is_not_removed() {
         ("books", "GATEPOST_ADMIN_ROLES "),
     ] {
         let command = [&["role", "remove", name, "--yes"][..], &administered].concat();
-        let refused = installation.run(&command);
-        refused.assert_refused(1, setting);
+        installation.run(&command).assert_refused(1, setting);
     }
     assert_eq!(members(&installation), ["books sub|one", "office sub|one"]);
     // Registered by mistake, and nobody has it.

@@ -967,8 +967,7 @@ fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
         let late = open.submit(&form, &new);
         late.assert_error_page(400, "GP1810", "opened before");
         let own = gatepost.run_well(&["user", "invite", name], "");
-        let of_operator = gatepost.browser().visit(own.trim());
-        assert_eq!(of_operator.status, 200, "{}", of_operator.text());
+        gatepost.browser().visit(own.trim()).assert_status(200);
         // Other roles change nothing: a program gives them after it has made somebody.
         role(name, "--remove", "office");
         role(name, "--add", "staff");
@@ -995,8 +994,7 @@ fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_o
     let page = browser.follow(opened);
     assert_eq!(page.status, 200, "{}", page.text());
     let form = [("new_password", PASSWORD), ("new_password_again", PASSWORD)];
-    let answer = browser.submit(&page, &form);
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    browser.submit(&page, &form).assert_status(303);
     let id = text(&dana, "id");
     let shown = hr.get(&format!("Users/{id}")).json();
     assert_eq!(shown[OURS]["emailVerified"], json!(true), "{shown}");

@@ -96,8 +96,7 @@ fn revive(gatepost: &Gatepost) {
 fn with_code(gatepost: &Gatepost, code: &str) -> Browser {
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    let answer = browser.submit(&asked, &[("code", code)]);
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    browser.submit(&asked, &[("code", code)]).assert_status(303);
     browser
 }
 

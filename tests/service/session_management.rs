@@ -223,9 +223,9 @@ fn any_site_may_frame_the_page_and_only_its_own_script_runs_in_it() {
     ] {
         assert!(!script.text().contains(newer), "{newer}");
     }
-    assert_eq!(gatepost.connect().send("HEAD", FRAME, &[], b"").status, 200);
+    assert_eq!(gatepost.send("HEAD", FRAME, &[], b"").status, 200);
     for method in ["POST", "OPTIONS", "PUT"] {
-        let refused = gatepost.connect().send(method, FRAME, &[], b"");
+        let refused = gatepost.send(method, FRAME, &[], b"");
         assert_eq!(refused.status, 405, "{method}");
         refused.assert_header_for(method, "allow", "GET, HEAD");
     }

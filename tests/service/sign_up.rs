@@ -114,7 +114,7 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     // A scanner's looks make nothing.
     for method in ["GET", "HEAD"] {
         let path = letter.link().strip_prefix(gatepost.origin()).unwrap();
-        assert_eq!(gatepost.connect().send(method, path, &[], b"").status, 303);
+        assert_eq!(gatepost.send(method, path, &[], b"").status, 303);
     }
     let mut browser = gatepost.browser();
     let page = opened(&mut browser, letter.link());
@@ -144,8 +144,7 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     }
     let made = send(&mut browser, &page, "newcomer");
     assert_eq!(made.status, 303, "{}", made.text());
-    let ready = browser.follow(made);
-    ready.assert_says("value=\"newcomer\"");
+    browser.follow(made).assert_says("value=\"newcomer\"");
     let in_tenant = [("acr_values", "tenant:acme")];
     assert!(signs_in(&gatepost, "newcomer", &in_tenant));
     assert!(signs_in(&gatepost, "new@example.com", &in_tenant));

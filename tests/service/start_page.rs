@@ -153,7 +153,7 @@ fn the_base_address_leads_there_and_looking_writes_nothing() {
         assert_eq!(answer.location(), "/start?ui_locales=de");
     }
     alice.visit("/start");
-    let head = gatepost.connect().send("HEAD", "/start", &[], b"");
+    let head = gatepost.send("HEAD", "/start", &[], b"");
     assert_eq!((head.status, head.body.len()), (303, 0));
     assert_eq!(gatepost.post("/start", &[], &[]).status, 405);
     assert_eq!(written(), before);

@@ -92,7 +92,6 @@ fn only_what_is_in_the_table_is_served() {
         assert_eq!(answer.status, 200, "{name}");
         answer.assert_header_for(name, "cache-control", "public, max-age=86400");
         gatepost
-            .connect()
             .send("HEAD", &format!("/static/{name}"), &[], b"")
             .assert_status_for(name, 200);
     }

@@ -721,7 +721,7 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
         ],
     );
     gatepost.token("conf1", &[("client_secret", CONF1_SECRET)]);
-    gatepost.connect().send(
+    gatepost.send(
         "GET",
         "/nowhere",
         &[("Cookie", &format!("{}={}", day.session.0, day.session.1))],

@@ -34,16 +34,6 @@ fn registered() -> Value {
     with_clients(document(), &clients)
 }
 
-fn send(
-    gatepost: &Gatepost,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> Answer {
-    gatepost.connect().send(method, path, headers, body)
-}
-
 #[test]
 fn only_a_form_is_a_token_request() {
     let gatepost = Gatepost::shared();
@@ -64,7 +54,7 @@ fn only_a_form_is_a_token_request() {
             .iter()
             .map(|value| ("Content-Type", *value))
             .collect();
-        let answer = send(&gatepost, "POST", TOKEN, &headers, body.as_bytes());
+        let answer = gatepost.send("POST", TOKEN, &headers, body.as_bytes());
         answer.assert_refused(400, "invalid_request", &format!("{content_type:?}"));
     }
     for content_type in [
@@ -73,8 +63,7 @@ fn only_a_form_is_a_token_request() {
         "application/x-www-form-urlencoded;charset=iso-8859-1",
         "APPLICATION/X-WWW-FORM-URLENCODED",
     ] {
-        let answer = send(
-            &gatepost,
+        let answer = gatepost.send(
             "POST",
             TOKEN,
             &[("Content-Type", content_type)],
@@ -367,8 +356,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         None,
         "a known client's error is for its own origins",
     );
-    let by_type = send(
-        &gatepost,
+    let by_type = gatepost.send(
         "POST",
         TOKEN,
         &[("Origin", ORIGIN), ("Content-Type", "text/plain")],
@@ -376,7 +364,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
     );
     shared(&by_type, Some(ORIGIN), "content type");
     shared(
-        &send(&gatepost, "PUT", TOKEN, &[("Origin", ORIGIN)], b""),
+        &gatepost.send("PUT", TOKEN, &[("Origin", ORIGIN)], b""),
         Some(ORIGIN),
         "method",
     );
@@ -395,7 +383,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
                     "authorization,content-type",
                 ),
             ];
-            let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
+            let answer = gatepost.send("OPTIONS", path, &headers, b"");
             assert_eq!((answer.status, answer.body.len()), (204, 0), "{path}");
             let origin = allowed.then_some(origin);
             if path == TOKEN {
@@ -411,8 +399,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
                 .assert_says("POST");
         }
     }
-    let bad_token = send(
-        &gatepost,
+    let bad_token = gatepost.send(
         "GET",
         "/connect/userinfo",
         &[("Origin", ORIGIN), ("Authorization", "Bearer x")],
@@ -421,18 +408,12 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
     without_credentials(&bad_token, Some(ORIGIN), "userinfo's errors");
     for path in "/connect/par /connect/revocation /connect/deviceauthorization".split(' ') {
         let headers = [("Origin", ORIGIN)];
-        let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
+        let answer = gatepost.send("OPTIONS", path, &headers, b"");
         without_credentials(&answer, Some(ORIGIN), path);
     }
     let paths = "/.well-known/openid-configuration /.well-known/openid-configuration/jwks";
     for path in paths.split(' ') {
-        let answer = send(
-            &gatepost,
-            "GET",
-            path,
-            &[("Origin", "https://evil.example")],
-            b"",
-        );
+        let answer = gatepost.send("GET", path, &[("Origin", "https://evil.example")], b"");
         answer.assert_header_for(path, "access-control-allow-origin", "*");
         assert_eq!(
             answer.header("access-control-allow-credentials"),
@@ -441,7 +422,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         );
     }
     for path in "/ /login /logout /connect/authorize /healthz /nowhere".split(' ') {
-        let answer = send(&gatepost, "GET", path, &[("Origin", ORIGIN)], b"");
+        let answer = gatepost.send("GET", path, &[("Origin", ORIGIN)], b"");
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
 }
@@ -457,7 +438,7 @@ fn a_script_may_send_whatever_header_fields_its_libraries_add() {
             ],
             asked,
         ];
-        let answer = send(&gatepost, "OPTIONS", path, &headers.concat(), b"");
+        let answer = gatepost.send("OPTIONS", path, &headers.concat(), b"");
         assert_eq!(answer.status, 204, "{path} {asked:?}");
         let allowed = answer.headers_named("access-control-allow-headers");
         assert_eq!(allowed.len(), 1, "{path} {asked:?}");
@@ -557,7 +538,9 @@ fn an_origin_comes_and_goes_with_the_client_that_is_registered_for_it() {
             ("Origin", origin),
             ("Access-Control-Request-Method", "POST"),
         ];
-        send(&gatepost, "OPTIONS", TOKEN, &headers, b"").header("access-control-allow-origin")
+        gatepost
+            .send("OPTIONS", TOKEN, &headers, b"")
+            .header("access-control-allow-origin")
             == Some(origin)
     };
     let shop = |enabled: bool, origin: &str| {

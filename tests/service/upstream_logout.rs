@@ -280,7 +280,6 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
     }
     house
         .gatepost
-        .connect()
         .send("POST", "/external/up/signed-out", &[], b"")
         .assert_status(405);
     // The state opens no other page, and no page's address is one.
@@ -433,7 +432,7 @@ fn whatever_else_is_posted_is_refused_alike_and_ends_nothing() {
         );
     };
     let post = |path: &str, headers: &[(&str, &str)], body: &[u8]| {
-        house.gatepost.connect().send("POST", path, headers, body)
+        house.gatepost.send("POST", path, headers, body)
     };
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let path = "/external/up/logout";
@@ -485,7 +484,7 @@ fn whatever_else_is_posted_is_refused_alike_and_ends_nothing() {
     refused(&unknown, "an unknown provider");
     assert_eq!(unknown.body, bad.body);
     for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
-        let answer = house.gatepost.connect().send(method, path, &[], b"");
+        let answer = house.gatepost.send(method, path, &[], b"");
         answer.assert_status_for(method, 405);
         answer.assert_header_for(method, "allow", "POST");
     }
@@ -700,7 +699,6 @@ fn a_strangers_token_fetches_nothing_and_learns_nothing() {
             let path = format!("/external/{name}/logout");
             house
                 .gatepost
-                .connect()
                 .send("POST", &path, &form, body.as_bytes())
                 .body
         };

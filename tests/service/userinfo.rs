@@ -30,9 +30,7 @@ fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Answer {
-    gatepost
-        .connect()
-        .send(method, path, headers, body.as_bytes())
+    gatepost.send(method, path, headers, body.as_bytes())
 }
 
 /// A refusal whose challenge names the same error as its body.

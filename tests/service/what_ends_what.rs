@@ -22,6 +22,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
 use crate::support::phone::add_app;
+use crate::support::shared::Shared;
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -29,7 +30,7 @@ const OFFLINE: &str = "openid profile offline_access";
 /// Alice's session and all that `conf1` has of her; what another client has of her; what `conf1`
 /// has of bob.
 struct Scene {
-    gatepost: Gatepost,
+    gatepost: Shared,
     browser: Browser,
     code: String,
     online: Value,
@@ -65,6 +66,11 @@ const ALL: Left = Left {
     of_other_user: true,
 };
 
+const OFFLINE_GONE: Left = Left {
+    offline: false,
+    ..ALL
+};
+
 /// Everything that hangs on alice's session at `conf1` is over.
 const SIGNED_OUT: Left = Left {
     session: false,
@@ -80,6 +86,11 @@ const ALICE_GONE: Left = Left {
     offline: false,
     of_other_client: false,
     ..SIGNED_OUT
+};
+
+const ALL_BUT_THE_SESSION_GONE: Left = Left {
+    session: true,
+    ..ALICE_GONE
 };
 
 /// Everything of `conf1` is over.
@@ -111,11 +122,19 @@ fn document() -> Value {
 }
 
 fn scene() -> Scene {
+    scene_at(Gatepost::lent_with(&document(), &[]))
+}
+
+/// At a server whose people, clients and process a test may change.
+fn own_scene() -> Scene {
     scene_of(&document())
 }
 
 fn scene_of(document: &Value) -> Scene {
-    let gatepost = Gatepost::start_with(document, &[]);
+    scene_at(Gatepost::start_with(document, &[]).into())
+}
+
+fn scene_at(gatepost: Shared) -> Scene {
     let mut browser = signed_in(&gatepost);
     let of_other_user = tokens_of_bob(&gatepost);
     let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
@@ -244,7 +263,7 @@ fn a_session_that_runs_out_leaves_what_it_gave() {
 
 #[test]
 fn another_password_ends_everything_of_the_user() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     scene.gatepost.run_well(
         &["user", "password", "alice"],
         "quite another long password",
@@ -267,7 +286,7 @@ fn revoking_a_user_ends_everything_of_theirs_at_once() {
 
 #[test]
 fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     for enabled in [false, true] {
         let mut document = document();
         document["users"][0]["enabled"] = json!(enabled);
@@ -294,9 +313,9 @@ fn whose_time_ran_out_has_nothing_left_and_gets_nothing_back_by_a_later_date() {
             scene.gatepost.apply(&document);
         }),
         ("while no server ran", |scene| {
-            scene.gatepost.stop();
+            scene.gatepost.own().stop();
             scene.run(RUN_OUT);
-            scene.gatepost.serve();
+            scene.gatepost.own().serve();
         }),
         ("seen by two leaders, told once", |scene| {
             scene.run(RUN_OUT);
@@ -321,11 +340,10 @@ fn whose_time_ran_out_has_nothing_left_and_gets_nothing_back_by_a_later_date() {
         }),
     ];
     for (way, end) in ways {
-        let mut scene = scene();
+        let mut scene = own_scene();
         let link = scene.command(&["user", "reset", "alice"]);
         end(&mut scene);
-        let page = scene.browser.visit(link.trim());
-        page.assert_status_for(way, 400);
+        scene.browser.visit(link.trim()).assert_status_for(way, 400);
         assert_eq!(scene.left(), ALICE_GONE, "{way}");
     }
 }
@@ -357,7 +375,7 @@ fn the_databases_clock_alone_says_whose_time_ran_out_at_every_server() {
 
 #[test]
 fn what_is_given_while_the_end_is_known_ends_no_later() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     scene.run("UPDATE users SET valid_until = date_trunc('second', clock_timestamp()) + interval '100 seconds'");
     let end = "SELECT floor(extract(epoch FROM min(valid_until)))::int8 FROM users";
     let end: i64 = scene.gatepost.database.value(end, &[]);
@@ -401,7 +419,7 @@ fn who_is_enabled_again_signs_in_at_once_and_what_they_get_can_be_revoked() {
 
 #[test]
 fn what_names_a_user_who_is_not_there_is_dead() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     scene.run("DELETE FROM users WHERE username = 'alice'");
     assert_eq!(scene.left(), ALICE_GONE);
 }
@@ -418,7 +436,7 @@ fn revoking_a_client_ends_everything_of_it_at_once() {
 
 #[test]
 fn a_disabled_client_gets_nothing_back_by_being_enabled_again() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     for enabled in [false, true] {
         let mut document = document();
         client(&mut document, "conf1")["enabled"] = json!(enabled);
@@ -429,7 +447,7 @@ fn a_disabled_client_gets_nothing_back_by_being_enabled_again() {
 
 #[test]
 fn a_client_that_was_removed_gets_nothing_back_by_being_registered_again() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     scene.run("DELETE FROM clients WHERE client_id = 'conf1'; UPDATE installation SET registry_version = registry_version + 1");
     scene.gatepost.settle();
     assert_eq!(userinfo(&scene.gatepost, access(&scene.online)).status, 401);
@@ -453,15 +471,9 @@ fn withdrawing_consent_ends_everything_between_the_two() {
 fn a_person_withdraws_consent_and_changes_the_password_themselves() {
     for (decision, left) in [
         ("withdraw", PAIR_GONE),
-        (
-            "change_password",
-            Left {
-                session: true,
-                ..ALICE_GONE
-            },
-        ),
+        ("change_password", ALL_BUT_THE_SESSION_GONE),
     ] {
-        let mut scene = scene();
+        let mut scene = own_scene();
         let page = scene.browser.get("/account");
         let new = "quite another long password";
         let form = [
@@ -481,15 +493,9 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
 
 #[test]
 fn the_first_factor_ends_everything_but_its_own_session() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     add_app(&mut scene.browser, 0);
-    assert_eq!(
-        scene.left(),
-        Left {
-            session: true,
-            ..ALICE_GONE
-        }
-    );
+    assert_eq!(scene.left(), ALL_BUT_THE_SESSION_GONE);
 }
 
 #[test]
@@ -547,7 +553,7 @@ fn a_role_taken_away_ends_all_that_a_client_has_that_asks_for_it() {
 
 #[test]
 fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() {
-    let mut scene = scene();
+    let mut scene = own_scene();
     let mut registered = document();
     client(&mut registered, "conf1")["minimum_acr"] = json!("2");
     scene.gatepost.apply(&registered);
@@ -826,8 +832,7 @@ fn a_code_that_comes_again_with_another_redirect_uri_ends_what_it_gave() {
         redirect_uri: "https://elsewhere.example/callback",
         ..CONF1
     };
-    let elsewhere = elsewhere.redeem(&scene.gatepost, &code);
-    assert_eq!(elsewhere.status, 400);
+    elsewhere.redeem(&scene.gatepost, &code).assert_status(400);
     assert!(!scene.lives(CONF1, &gave));
     assert_eq!(scene.left(), ALL);
 }
@@ -843,26 +848,14 @@ fn a_replayed_refresh_token_ends_its_grant_and_no_more() {
         .refresh(&scene.gatepost, refresh(&scene.offline))
         .assert_status(400);
     assert!(!scene.lives(CONF1, &second));
-    assert_eq!(
-        scene.left(),
-        Left {
-            offline: false,
-            ..ALL
-        }
-    );
+    assert_eq!(scene.left(), OFFLINE_GONE);
 }
 
 #[test]
 fn revoking_a_refresh_token_ends_its_grant_and_no_more() {
     let mut scene = scene();
     CONF1.revoke(&scene.gatepost, refresh(&scene.offline));
-    assert_eq!(
-        scene.left(),
-        Left {
-            offline: false,
-            ..ALL
-        }
-    );
+    assert_eq!(scene.left(), OFFLINE_GONE);
 }
 
 #[test]
@@ -880,13 +873,7 @@ fn revoking_a_grant_by_command_ends_it_and_no_more() {
     let again = scene.gatepost.run(&["grant", "revoke", name], "");
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(scene.events("grant_revoked"), 1);
-    assert_eq!(
-        scene.left(),
-        Left {
-            offline: false,
-            ..ALL
-        }
-    );
+    assert_eq!(scene.left(), OFFLINE_GONE);
 }
 
 #[test]

@@ -545,9 +545,14 @@ impl Gatepost {
         Connection::open(self.port).unwrap()
     }
 
+    /// A request on a connection of its own.
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.connect().send(method, path, headers, body)
+    }
+
     /// A GET on a connection of its own.
     pub fn get(&self, path: &str) -> Answer {
-        self.connect().send("GET", path, &[], b"")
+        self.send("GET", path, &[], b"")
     }
 
     /// A form post on a connection of its own.

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{VERIFIER, authorize_path, basic};
+use super::flow::{VERIFIER, authorize_path, basic, signed_in};
 use super::gatepost::{self, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS};
 use super::http::{Answer, Browser, Connection};
+use super::shared::Shared;
 
 /// Resources of the document, with their secrets.
 pub const ORDERS: (&str, &str) = ("https://orders.example", "orders-secret-with-some-length");
@@ -48,6 +49,20 @@ pub const PLAIN: Party = Party {
     secret: Some(CONF1_SECRET),
     redirect_uri: RP1,
 };
+
+/// A server of [`document`] that is lent, and alice's browser.
+pub fn start() -> (Shared, Browser) {
+    let gatepost = Gatepost::lent_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
+
+/// A server that a test may change.
+pub fn start_own() -> (Gatepost, Browser) {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
 
 /// The usual document, with refresh tokens and with secrets of the resources.
 pub fn document() -> Value {

@@ -90,6 +90,12 @@ impl Shared {
     pub fn log(&self) -> String {
         self.log_since(self.log_before)
     }
+
+    /// The server of one's own that it was made from.
+    pub fn own(&mut self) -> &mut Gatepost {
+        let server = Arc::get_mut(&mut self.server).unwrap();
+        server.gatepost.get_mut().unwrap()
+    }
 }
 
 impl Server {
