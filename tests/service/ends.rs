@@ -37,7 +37,7 @@ fn each_way_to_say_an_end_reads_it_and_refuses_it_alike() {
         let described = json!({"users": [{"username": "amy", "valid_until": text}]});
         let by_document = gatepost.refusal(&["apply", "-"], &described.to_string());
         assert!(
-            by_document.contains(&format!("users[0].valid_until: {rule}")),
+            by_document.contains(&format!("users[0] (amy).valid_until: {rule}")),
             "{by_document}"
         );
     }
