@@ -264,11 +264,7 @@ impl Chain {
     }
 
     /// Goes on behind the row that was written, if one was.
-    pub fn advance_alternatively(
-        &mut self,
-        link: AlternativeLink<'_>,
-        rows: &[Row],
-    ) -> Result {
+    pub fn advance_alternatively(&mut self, link: AlternativeLink<'_>, rows: &[Row]) -> Result {
         let Some(row) = rows.first() else {
             return Ok(());
         };

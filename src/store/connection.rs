@@ -78,11 +78,7 @@ impl Connection {
 
     /// Runs a statement that writes events. Their rows are its last parameter, and the column
     /// `audited` of its answer has the hashes of those that it wrote.
-    pub fn audited(
-        &mut self,
-        bound: Bound<'_>,
-        events: &[AuditEvent<'_>],
-    ) -> Result<Vec<Row>> {
+    pub fn audited(&mut self, bound: Bound<'_>, events: &[AuditEvent<'_>]) -> Result<Vec<Row>> {
         let links = self.chain.link(events);
         self.linked(bound, &links)
     }

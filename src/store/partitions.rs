@@ -80,7 +80,7 @@ impl KnownPartition {
 /// than one planned for all. Nothing else depends on what stands here: what is planned for days
 /// without a partition, or for those of several, answers the same as ever.
 #[derive(Debug, Default)]
-pub(super) struct SeenPartitions(Mutex<Vec<Partition>>);
+pub struct SeenPartitions(Mutex<Vec<Partition>>);
 
 impl Store {
     /// The partition of a day, for a statement that calls the table `alias`.

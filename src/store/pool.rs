@@ -353,11 +353,7 @@ impl Store {
 
     /// Runs one statement that writes one of these events, or none, and recognises its own earlier
     /// commit: once more also when the answer was lost.
-    pub fn write_once_more(
-        &self,
-        bound: Bound<'_>,
-        events: &Alternatives<'_>,
-    ) -> Result<Vec<Row>> {
+    pub fn write_once_more(&self, bound: Bound<'_>, events: &Alternatives<'_>) -> Result<Vec<Row>> {
         self.again_if(
             StoreError::is_conflict_or_severed,
             LEAST_FOR_A_WRITE,

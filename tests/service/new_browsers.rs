@@ -332,14 +332,13 @@ fn two_servers_at_once_tell_of_a_sign_in_once_and_take_its_link_once() {
     second.serve();
     let servers = [&scene.gatepost, &second];
     let at_both = |browser: &Browser, page: &Answer, fields: &[(&str, &str)]| {
-        let answers = all_at_once(2, |number| {
+        all_at_once(2, |number| {
             let mut own = servers[number].browser();
             own.cookies = browser.cookies.clone();
             let path = page.action();
             let path = path.strip_prefix(scene.gatepost.origin()).unwrap_or(&path);
             own.submit_to(path, page, fields)
-        });
-        answers
+        })
     };
     scene.signed_in("amy");
     let mut browser = scene.gatepost.browser();
