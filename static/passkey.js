@@ -66,6 +66,15 @@
   show('[data-without-passkey]', !P);
   show('[data-needs-passkey]', P);
   if (!P) return;
+  /* What the browser's keepers of passkeys are told, once: the page may come back from the back/forward cache when the list is
+     no longer true, and they may delete what is not in it. */
+  document.querySelectorAll('[data-signals]').forEach(function (part) {
+    var told = JSON.parse(part.dataset.signals);
+    part.remove();
+    (told.userId ? ['signalAllAcceptedCredentials', 'signalCurrentUserDetails'] : ['signalUnknownCredential']).forEach(function (name) {
+      if (P[name]) P[name](told).catch(function () {});
+    });
+  });
   document.querySelectorAll('form[data-passkey]').forEach(function (form) {
     form.addEventListener('submit', function (event) { event.preventDefault(); ask(form); });
     offer(form);

@@ -33,6 +33,8 @@ pub struct Authenticator {
     pub sign_count: Option<i64>,
     pub last_step: Option<i64>,
     pub backup_eligible: Option<bool>,
+    /// The make of a passkey's authenticator, as its browser said.
+    pub aaguid: Option<Vec<u8>>,
     pub created_at: Instant,
     pub used_at: Option<Instant>,
 }
@@ -54,6 +56,7 @@ impl Authenticator {
             sign_count: None,
             last_step: None,
             backup_eligible: None,
+            aaguid: None,
             created_at: now,
             used_at: None,
         }
@@ -141,14 +144,15 @@ WITH {own session}, changed AS (
            OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
 ), added AS (
     INSERT INTO authenticators (sub, kind, id, name, secret, public_key, sign_count, last_step,
-                                backup_eligible)
+                                backup_eligible, aaguid)
     SELECT changed.sub, n.* FROM changed, unnest(
         :kinds::text[], :ids::bytea[], :names::text[], :secrets::bytea[], :public_keys::bytea[],
-        :sign_counts::int8[], :last_steps::int8[], :backups::bool[]) AS n
+        :sign_counts::int8[], :last_steps::int8[], :backups::bool[],
+        :aaguids::bytea[]) AS n
     ON CONFLICT (sub, kind, id) DO UPDATE
     SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key,
         sign_count = excluded.sign_count, last_step = excluded.last_step,
-        backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
+        backup_eligible = excluded.backup_eligible, aaguid = excluded.aaguid, created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
     UPDATE sessions s
     SET acr = :acr::text, amr = :amr::text[], user_epoch = changed.epoch,
@@ -228,7 +232,8 @@ pub fn add(
         public_keys = of_each(factors, |one| &one.public_key),
         sign_counts = of_each(factors, |one| one.sign_count),
         last_steps = of_each(factors, |one| one.last_step),
-        backups = of_each(factors, |one| one.backup_eligible)
+        backups = of_each(factors, |one| one.backup_eligible),
+        aaguids = of_each(factors, |one| &one.aaguid)
     );
     let rows = store.write_all_audited(bound, &events)?;
     call_late(store, &others);
@@ -369,7 +374,7 @@ pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>> {
 pub fn authenticator(row: &Row) -> Result<Authenticator> {
     let kind = FactorKind::from_name(column(row, "kind")?);
     read!(row, Authenticator {
-        id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;
+        id, name, public_key, sign_count, last_step, backup_eligible, aaguid, created_at, used_at;
         kind: kind.ok_or_else(|| unreadable("kind"))?,
         secret: column::<Option<Vec<u8>>>(row, "secret")?.map(SecretBytes::new),
     })

@@ -8,7 +8,7 @@ import { newProject, operate, removeProject, startDev } from "./gatepost.mjs";
 import { startPostfix } from "./postfix.mjs";
 
 const domain = "wonderland.example";
-let browser, dev, directory, postfix;
+let browser, dev, directory, postfix, settings;
 let letters = 0;
 
 // What a new password may be.
@@ -19,7 +19,8 @@ describe("letters", { timeout: 300_000 }, () => {
     directory = await newProject();
     browser = await launch();
     postfix = await startPostfix(domain);
-    dev = await startDev(directory, [], { ...postfix.settings, GATEPOST_BRAND_HELP_URL: `mailto:help@${domain}` });
+    settings = { ...postfix.settings, GATEPOST_BRAND_HELP_URL: `mailto:help@${domain}` };
+    dev = await startDev(directory, [], { ...settings, GATEPOST_NEW_BROWSER_MAIL: "off" });
     await operate(directory, ["user", "set", "alice", `email=alice@${domain}`, "email_verified=true"]);
     await operate(directory, ["user", "set", "bob", `email=bob@${domain}`, "email_verified=true"]);
   });
@@ -178,6 +179,53 @@ describe("letters", { timeout: 300_000 }, () => {
     await page.locator("button.primary").click();
     await page.getByText("Your e-mail address was changed.").waitFor();
     assert.equal((await nextLetter()).to, `<alice@${domain}>`);
+    await context.close();
+    assert.deepEqual(complaints, []);
+  });
+
+  test("a sign-in in a new browser is told, and whoever says that it was not theirs ends it", async () => {
+    await dev.stop();
+    dev = await startDev(directory, [], settings);
+    await operate(directory, ["user", "set", "alice", `email=alice@${domain}`, "email_verified=true"]);
+    await operate(directory, ["user", "password", "alice"], `${alice.password}\n`);
+    const signIn = async (locale, password) => {
+      const { page, context } = await visitor(browser, { locale });
+      await page.goto(`${dev.provider}/account`);
+      await enterPassword(page, { username: "alice", password });
+      await page.locator("#factors").waitFor();
+      await context.close();
+      return nextLetter();
+    };
+    const password = passwords.pop();
+    for (const [locale, subject] of [["de-DE", /^Neue Anmeldung an Ihrem Konto bei /], ["en-GB", /^New sign-in to your account at /]]) {
+      const letter = await signIn(locale, alice.password);
+      assert.match(letter.subject, subject);
+      assert.match(letter.text, /127\.0\.0\.0\/24/);
+      const shot = `new-browser-${locale.slice(0, 2)}`;
+      await asSomebodySeesIt(letter, shot);
+      const { page, context, complaints } = await visitor(browser, { locale, ...small });
+      await page.goto(letter.link);
+      await page.getByRole("button", { name: /^(That was not me|Das war ich nicht)$/ }).waitFor();
+      await looked(page, shot);
+      if (locale === "en-GB") {
+        await page.locator("button.primary").click();
+        await page.locator("input[name=new_password]").waitFor();
+        await choose(page, password);
+        await page.locator("input[name=username]").waitFor();
+        assert.match((await nextLetter()).text, /password of your account was set/);
+      }
+      await context.close();
+      assert.deepEqual(complaints, []);
+    }
+    const letter = await signIn("en-GB", password);
+    await operate(directory, ["user", "password", "alice"], `${passwords.pop()}\n`);
+    const { page, context, complaints } = await visitor(browser, small);
+    await page.goto(letter.link);
+    await page.getByText("It is disabled to be safe").waitFor();
+    await looked(page, "new-browser-too-late");
+    await page.locator("button.primary").click();
+    await page.getByText("Your account is disabled").first().waitFor();
+    await looked(page, "new-browser-disabled");
     await context.close();
     assert.deepEqual(complaints, []);
   });

@@ -263,6 +263,61 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.equal((await signedIn(page)).acr, "phr");
   });
 
+  test("the browser is told which passkeys there are, by their owner's page alone and once, and of one that is nobody's", async () => {
+    const { page, context } = someone;
+    const keys = await authenticator(context, page);
+    const told = [];
+    await page.exposeFunction("tell", (name, what) => told.push([name, what]));
+    await page.addInitScript(() => {
+      for (const name of ["signalUnknownCredential", "signalAllAcceptedCredentials", "signalCurrentUserDetails"]) {
+        const own = PublicKeyCredential[name];
+        PublicKeyCredential[name] = async (what) => {
+          await window.tell(name, what);
+          return own?.call(PublicKeyCredential, what);
+        };
+      }
+    });
+    const until = async (number) => {
+      for (let tries = 0; tries < 100 && told.length < number; tries += 1) await page.waitForTimeout(100);
+      assert.equal(told.length, number, JSON.stringify(told));
+      return told.splice(0);
+    };
+    await withPassword(page);
+    await signedIn(page);
+    await page.goto(`${dev.provider}/account`);
+    await page.getByRole("button", { name: "Add a passkey" }).waitFor();
+    assert.deepEqual(told.splice(0).flatMap(([, what]) => what.allAcceptedCredentialIds), [], "there is none");
+    await addPasskey(page, "My laptop");
+    await keepCodes(page);
+    await page.getByText("My laptop").waitFor();
+    const [[all, accepted], [details]] = await until(2);
+    assert.deepEqual([all, details], ["signalAllAcceptedCredentials", "signalCurrentUserDetails"]);
+    assert.equal(accepted.rpId, new URL(dev.provider).hostname);
+    assert.equal(accepted.displayName, "Alice Liddell");
+    const [credential] = await keys.credentials();
+    const id = Buffer.from(credential.credentialId, "base64").toString("base64url");
+    assert.deepEqual(accepted.allAcceptedCredentialIds, [id]);
+    assert.equal(Buffer.from(credential.userHandle, "base64").toString("base64url"), accepted.userId);
+
+    // From the back/forward cache it is not said again: the list may not be true any more.
+    await page.evaluate(() => window.dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })));
+    assert.equal(await page.locator("[data-signals]").count(), 0);
+    await page.goto(dev.demo);
+    await runSql(directory, "DELETE FROM authenticators WHERE kind = 'passkey'");
+    await page.goBack();
+    await page.getByRole("heading", { name: "Your account" }).waitFor();
+    await page.waitForTimeout(500);
+    assert.deepEqual(told.splice(0).flatMap(([, what]) => what.allAcceptedCredentialIds), [], "an old list");
+
+    // Nobody has it now. The authenticator may have been told to forget it.
+    if ((await keys.credentials()).length === 0) await keys.send("addCredential", { credential });
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.deepEqual(await until(1), [["signalUnknownCredential", { rpId: new URL(dev.provider).hostname, credentialId: id }]]);
+  });
+
   test("an old sign-in is asked for anew, which says why, and goes on with the passkey", async () => {
     const { page, context } = someone;
     await authenticator(context, page);

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::passkeys::{Key, attested, data, object};
+use crate::passkeys::{AAGUID, Key, attested, data, object};
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -133,8 +133,16 @@ fn with(
     others.chain([(name, value.to_owned())]).collect()
 }
 
+/// What the page has the browser told.
+fn signals(page: &Answer) -> Option<Value> {
+    let told = page.attribute("data-signals=", "data-signals")?;
+    Some(serde_json::from_str(&told).unwrap())
+}
+
 fn is_refused(gatepost: &Gatepost, answer: &Answer, reason: &str, what: &str) {
     assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+    // Browsers may delete what they are told of: only a passkey that nobody has.
+    assert_eq!(signals(answer).is_some(), reason == "GP1819", "{what}");
     answer.assert_says_for(what, "The passkey was not accepted");
     assert!(
         !answer
@@ -205,8 +213,8 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         "another origin",
     );
     for (name, value, reason, what) in [
-        ("id", "", "GP1815", "no id"),
-        ("id", "AAAA", "GP1815", "an id that nobody has"),
+        ("id", "", "GP1819", "no id"),
+        ("id", "AAAA", "GP1819", "an id that nobody has"),
         ("user_handle", "AAAA", "GP1815", "somebody else's name"),
         ("signature", "AAAA", "GP1815", "a signature of nothing"),
         ("signature", "", "GP1815", "no signature"),
@@ -335,6 +343,59 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status(429);
 }
 
+/// What the browser is told of the passkeys of whoever is signed in; who made them; and where
+/// password managers learn of the page.
+#[test]
+fn their_owner_alone_sees_which_passkeys_there_are_and_a_nameless_one_is_called_by_its_make() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    assert_eq!(signals(&own.visit("/account")), None, "none yet");
+    let (held, answer) = add(&gatepost, &mut own, "alices");
+    recovery_codes(&answer);
+    let told = json!({
+        "rpId": "localhost", "userId": held.user_handle, "allAcceptedCredentialIds": [held.id],
+        "name": "alice", "displayName": "Alice Smith",
+    });
+    assert_eq!(signals(&own.visit("/account")), Some(told));
+    // A second one, without a name, and the first is removed.
+    let page = page_to_add(&mut own);
+    let [client_data, object] = made(&gatepost, &page, &Key::es256(), "unnamed");
+    let fields = [
+        ("decision", "add_passkey"),
+        ("client_data", &client_data),
+        ("attestation_object", &object),
+    ];
+    let account = own.submit(&page, &fields);
+    account.assert_says("Bitwarden");
+    let listed = |page: &Answer| signals(page).unwrap()["allAcceptedCredentialIds"].clone();
+    let second = encoded(b"unnamed");
+    assert_eq!(listed(&account), json!([held.id, second]));
+    let factor = account.attribute("name=\"factor\"", "value").unwrap();
+    let left = own.submit(
+        &account,
+        &[("decision", "remove_factor"), ("factor", &factor)],
+    );
+    assert_eq!(listed(&left), json!([second]));
+    let aaguid: Vec<u8> = gatepost.database.value(
+        "SELECT aaguid FROM authenticators WHERE kind = 'passkey'",
+        &[],
+    );
+    assert_eq!(aaguid, AAGUID);
+    // The removed one is nobody's now; the page that asks for a second factor tells nothing.
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&path);
+    let fields = shown(&page, &held, gatepost.origin(), "webauthn.get", 0);
+    let refused = post(&mut browser, &page, &fields);
+    let unknown = json!({"rpId": "localhost", "credentialId": held.id});
+    assert_eq!(signals(&refused), Some(unknown));
+    let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let fields = shown(&asked, &held, gatepost.origin(), "webauthn.get", 0);
+    let refused = post(&mut browser, &asked, &fields);
+    refused.assert_says("The passkey was not accepted");
+    assert_eq!(signals(&refused), None);
+}
+
 /// The page's addresses are made from the base path, whatever that contains.
 #[test]
 fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
@@ -342,6 +403,10 @@ fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
         let base_url = format!("http://localhost:PORT{base_path}");
         let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_BASE_URL", &base_url)]);
         let path = |path: &str| format!("{base_path}{path}");
+        let endpoints = gatepost.get("/.well-known/passkey-endpoints");
+        endpoints.assert_header("content-type", "application/json");
+        let page = format!("{}/account#factors", gatepost.base_url);
+        assert_eq!(endpoints.json(), json!({"enroll": page, "manage": page}));
         let mut own = gatepost.browser();
         let page = own.visit(&path("/account"));
         assert_eq!(

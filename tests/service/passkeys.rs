@@ -130,9 +130,12 @@ pub(crate) fn data(id: &str, flags: u8, count: u32, attested: &[u8]) -> Vec<u8> 
     .concat()
 }
 
+/// Bitwarden's.
+pub(crate) const AAGUID: [u8; 16] = 0xd548_826e_79b4_db40_a3d8_1111_6f7e_8349_u128.to_be_bytes();
+
 pub(crate) fn attested(id: &[u8], key: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     [
-        &[0; 16][..],
+        &AAGUID[..],
         &u16::try_from(id.len()).unwrap().to_be_bytes(),
         id,
         &map(key),

@@ -172,7 +172,7 @@ const VALUES: &str = "
     admin='boss' admin_role='office' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
-    browser=sha256('browser') address_hash=sha256('') stands='true' role='office'
+    aaguids='{}' browser=sha256('browser') address_hash=sha256('') stands='true' role='office'
     tokens::REVOKE::jti=sha256('new') tokens::REVOKE_LASTING::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.

@@ -74,6 +74,18 @@ pub struct Passkey {
     pub key: PublicKey,
     pub sign_count: i64,
     pub backup_eligible: bool,
+    /// The make of its authenticator, as the browser said. Nothing proves it.
+    pub aaguid: Option<Vec<u8>>,
+}
+
+/// Names of the commonest makes, each behind its AAGUID.
+const MAKES: &str = include_str!("makes_of_passkeys.txt");
+
+/// What people call the make of an authenticator.
+pub fn make(aaguid: &[u8]) -> Option<&'static str> {
+    let digits: String = aaguid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut makes = MAKES.lines();
+    makes.find_map(|line| line.strip_prefix(&digits)?.strip_prefix(' '))
 }
 
 /// The challenge in the browser's `clientDataJSON`, if that is of this kind and of our origin
@@ -111,6 +123,9 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     if flags & ATTESTED == 0 {
         return Err(Reason::PasskeyMalformed);
     }
+    let (aaguid, attested) = attested
+        .split_at_checked(16)
+        .ok_or(Reason::PasskeyMalformed)?;
     let (id, key) = attested_credential(attested).ok_or(Reason::PasskeyMalformed)?;
     let (key, _) = read(key).ok_or(Reason::PasskeyMalformed)?;
     let key = cose_key(&key).ok_or(Reason::PasskeyKey)?;
@@ -119,14 +134,14 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
         key,
         sign_count,
         backup_eligible: flags & BACKUP_ELIGIBLE != 0,
+        aaguid: Some(aaguid.to_vec()),
     })
 }
 
-/// The id, and the key with what follows it, of attested credential data (§6.5.1): the AAGUID, the
-/// length of the id, the id, the key. Extensions may follow.
+/// The id, and the key with what follows it, of attested credential data (§6.5.1) behind the AAGUID:
+/// the length of the id, the id, the key. Extensions may follow.
 fn attested_credential(data: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (_, rest) = data.split_at_checked(16)?;
-    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let (length, rest) = data.split_first_chunk::<2>()?;
     let length = usize::from(u16::from_be_bytes(*length));
     let (id, key) = rest.split_at_checked(length)?;
     (!id.is_empty() && length <= 1_023).then_some((id, key))

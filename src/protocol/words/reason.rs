@@ -186,12 +186,14 @@ reasons! {
     PasskeyKey "GP1814" "The passkey was not accepted."
         "Its key is none of ES256, EdDSA and RS256, or no key.";
     PasskeySignature "GP1815" "The passkey was not accepted."
-        "Nobody has that passkey here, or its signature is wrong.";
+        "Its signature is wrong, or its owner is not to sign in here.";
     PasskeyCloned "GP1816" "The passkey was not accepted."
         "Its counter did not grow: somebody may have copied it. Have its owner remove it and add \
             another.";
     PasskeyChallenge "GP1817" "The passkey was not accepted."
         "Its challenge was made for another page or browser, was used before, or is too old.";
+    PasskeyUnknown "GP1819" "The passkey was not accepted."
+        "Nobody has that passkey here: it was removed, or its person was. The browser is told so.";
     PasskeyNeeded "GP1818" "The ways to sign in were not changed."
         "Their owner has a passkey and did not sign in with it. Who has lost theirs gets a link: \
             `gatepost user reset --enrol`, or `--passkey` where they have no password.";

@@ -73,6 +73,7 @@ pub struct Found<'a> {
 }
 
 pub(super) const HEALTH_PATH: &str = "/healthz";
+pub(super) const PASSKEY_ENDPOINTS_PATH: &str = "/.well-known/passkey-endpoints";
 
 impl Route {
     /// A page for people.
@@ -141,9 +142,10 @@ pub fn find<'a>(tables: &[&'a [Route]], base_path: &str, path: &'a str) -> Optio
     let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
     let below = if is_well_known {
         metadata::CONFIGURATION_PATH
-    } else if path == HEALTH_PATH {
-        // Balancers and `gatepost healthcheck` ask for it here, whatever path the base URL has.
-        HEALTH_PATH
+    } else if path == HEALTH_PATH || path == PASSKEY_ENDPOINTS_PATH {
+        // Balancers and `gatepost healthcheck`, and password managers, ask for these at the root,
+        // whatever path the base URL has.
+        path
     } else {
         path.strip_prefix(base_path)?
     };

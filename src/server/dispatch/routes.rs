@@ -4,7 +4,7 @@
 use super::route::Endpoint::{Named, Plain, Standing};
 use super::route::RoutePath::{AllBetween, Below, Between, Exact};
 use super::route::Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody};
-use super::route::{Endpoint, HEALTH_PATH, Route};
+use super::route::{Endpoint, HEALTH_PATH, PASSKEY_ENDPOINTS_PATH, Route};
 use crate::endpoints::conversation::{self, Page};
 use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
@@ -111,6 +111,12 @@ pub const ROUTES: &[Route] = &[
         Plain(userinfo::handle),
     )
     .shared(ClientOrigins),
+    Route::program(
+        Exact(PASSKEY_ENDPOINTS_PATH),
+        "passkey_endpoints",
+        READ,
+        Plain(|app, _| discovery::passkey_endpoints(app)),
+    ),
     // Password managers ask for this address.
     Route::page(
         Exact("/.well-known/change-password"),

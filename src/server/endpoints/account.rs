@@ -232,6 +232,7 @@ fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Re
         applications.extend(client.map(|client| (client, allowance)));
     }
     let factors = authenticators::list(&app.store, &current_session.user.sub, true)?;
+    let signals = webauthn::own_passkeys(app, current_session, &factors)?;
     let own = linked::identities(app, &snapshot, current_session)?;
     let linkable = linked::linkable(&snapshot, current_session, &own);
     let mut identities = Vec::new();
@@ -248,6 +249,7 @@ fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Re
         may_change_name: app.config.people_change_name,
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
+        signals: signals.as_deref(),
         recovery_codes_token: &factors::recovery_codes_token(app, current_session),
         needs_passkey: needs_passkey(current_session),
         current_session: &current_session.row,

@@ -1,6 +1,8 @@
 //! What tells whoever comes by what this is: the metadata, the public keys, and for people the way
 //! to the start page.
 
+use serde_json::json;
+
 use crate::app::App;
 use crate::app::failure::Result;
 use crate::endpoints::answers::{self, Presentation};
@@ -21,6 +23,16 @@ pub fn jwks(app: &App) -> Result<Response> {
     Ok(public(
         Body::Shared(app.jwks_document()),
         "public, max-age=30",
+    ))
+}
+
+/// `/.well-known/passkey-endpoints`, by which password managers lead people to their passkeys.
+pub fn passkey_endpoints(app: &App) -> Result<Response> {
+    let page = format!("{}/account#factors", app.issuer());
+    let endpoints = json!({"enroll": page, "manage": page});
+    Ok(public(
+        Body::Owned(endpoints.to_string().into_bytes()),
+        "public, max-age=3600",
     ))
 }
 

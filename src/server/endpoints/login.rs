@@ -351,6 +351,11 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
     } else {
         None
     };
+    // Of a passkey that was posted here: browsers may delete it.
+    let signals = match drawn.problem {
+        Some(LoginProblem::PasskeyUnknown) => webauthn::unknown_passkey(app, context.request),
+        _ => None,
+    };
     let has_letters = app.letters.from().is_some() && choices.password;
     let forgotten = has_letters.then(|| context.action(FORGOTTEN));
     let note = password_set(context);
@@ -376,6 +381,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         passkey: options.as_deref().map(|options| AskPasskey {
             action: &to_second_factor,
             options,
+            signals: signals.as_deref(),
         }),
     };
     let form = PageForm {

@@ -48,6 +48,8 @@ pub struct Holdings<'a> {
     pub factors: &'a [Authenticator],
     /// Whether the base URL can have passkeys.
     pub has_passkeys: bool,
+    /// What the browser is told of them.
+    pub signals: Option<&'a str>,
     /// Of the form that makes recovery codes anew: it is good for these factors only.
     pub recovery_codes_token: &'a str,
     /// Whether only a sign-in by a passkey of theirs can change their factors.
@@ -229,6 +231,7 @@ pub fn page(
             }
         }
         (script(chrome, "times.js"))
+        @if let Some(signals) = holdings.signals { div hidden data-signals=(signals) {} }
         @if holdings.has_passkeys { (script(chrome, "passkey.js")) }
     };
     headed(chrome, problem.is_some(), texts.account_title, &card)

@@ -48,6 +48,8 @@ pub enum LoginProblem {
     UpstreamUnusable,
     UpstreamLoginRequired,
     PasskeyRefused,
+    /// Nobody has it.
+    PasskeyUnknown,
 }
 
 /// What the form says when it is drawn.
@@ -77,6 +79,8 @@ pub struct AskPasskey<'a> {
     /// Where its answer goes.
     pub action: &'a str,
     pub options: &'a str,
+    /// What the browser is told of the one that it used.
+    pub signals: Option<&'a str>,
 }
 
 /// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and
@@ -139,7 +143,8 @@ pub fn page(
                 (submit(texts.sign_in))
             }))
         }
-        @if let Some(AskPasskey { action, options }) = passkey {
+        @if let Some(AskPasskey { action, options, signals }) = passkey {
+            @if let Some(signals) = signals { div hidden data-signals=(signals) {} }
             (passkey_form(chrome, PageForm { action, token }, options, false))
         }
         @if choices.password && !providers.is_empty() { p .or { (texts.or) } }
@@ -298,7 +303,9 @@ fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
         LoginProblem::UpstreamUnavailable => (None, texts.upstream_unavailable),
         LoginProblem::UpstreamUnusable => (None, texts.upstream_unusable),
         LoginProblem::UpstreamLoginRequired => (None, texts.upstream_login_required),
-        LoginProblem::PasskeyRefused => (None, texts.passkey_refused),
+        LoginProblem::PasskeyRefused | LoginProblem::PasskeyUnknown => {
+            (None, texts.passkey_refused)
+        }
     };
     field_problem(texts, field, sentence)
 }

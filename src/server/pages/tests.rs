@@ -439,6 +439,7 @@ fn account_page(
         has_own_way_in: true,
         factors: &factors,
         has_passkeys: true,
+        signals: Some("{}"),
         needs_passkey: false,
         current_session: &sessions[0],
         sessions: &sessions,
@@ -516,6 +517,7 @@ fn login_pages(purpose: SignInFor<'_>, name: &str, add: &mut impl FnMut(&str, ma
         let passkey = choices.password.then_some(AskPasskey {
             action: TO_SECOND_FACTOR,
             options: "{}",
+            signals: Some("{}"),
         });
         let shown = SignInForm {
             with: SignInWith::Username,

@@ -93,6 +93,7 @@ fn a_passkey_is_read_with_each_kind_of_key() {
                 key: key.clone(),
                 sign_count: 7,
                 backup_eligible: eligible != 0,
+                aaguid: Some(vec![0; 16]),
             };
             let shown = attested(&[1, 2, 3], &written);
             let flags = VERIFIED | ATTESTED | eligible;
@@ -200,6 +201,7 @@ fn signed_in(known: i64, eligible_before: bool, flags: u8, count: u32) -> Result
         key: PublicKey::Ed25519 { x: public(&signer) },
         sign_count: known,
         backup_eligible: eligible_before,
+        aaguid: None,
     };
     let signature = signer.sign(&message(&data));
     verify(PARTY, &known, CLIENT_DATA, &data, signature.as_ref())
@@ -230,6 +232,7 @@ fn a_sign_in_is_signed_by_the_key_over_both_data() {
             key: key.clone(),
             sign_count: 0,
             backup_eligible: false,
+            aaguid: None,
         };
         let verified = |client_data: &[u8], data: &[u8], signature: &[u8]| {
             verify(PARTY, &known, client_data, data, signature)
@@ -323,4 +326,14 @@ fn passkeys_belong_to_a_host_that_has_a_name() {
 fn a_passkey_that_can_be_copied_is_software() {
     assert_eq!(methods(true), ["swk", "user"]);
     assert_eq!(methods(false), ["hwk", "user"]);
+}
+
+#[test]
+fn each_make_is_named_behind_an_aaguid() {
+    assert_eq!(make(&[0; 16]), None);
+    for line in MAKES.lines() {
+        let (aaguid, name) = line.split_once(' ').unwrap();
+        let bytes = u128::from_str_radix(aaguid, 16).unwrap().to_be_bytes();
+        assert_eq!((aaguid.len(), make(&bytes)), (32, Some(name)));
+    }
 }

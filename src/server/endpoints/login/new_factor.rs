@@ -462,10 +462,13 @@ pub fn made(
         .take(NAME)
         .collect();
     let factor = Authenticator {
-        name: Some(name).filter(|name| !name.is_empty()),
+        name: Some(name)
+            .filter(|name| !name.is_empty())
+            .or_else(|| passkey::make(made.aaguid.as_deref()?).map(str::to_owned)),
         public_key: Some(made.key.to_jwk().to_string().into_bytes()),
         sign_count: Some(made.sign_count),
         backup_eligible: Some(made.backup_eligible),
+        aaguid: made.aaguid,
         ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
     };
     Ok(MadePasskey {

@@ -79,7 +79,12 @@ pub fn show(
 
 fn refuse(context: RequestContext<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken> {
     let Some(ticket) = ticket else {
-        return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
+        let problem = if reason == Reason::PasskeyUnknown {
+            LoginProblem::PasskeyUnknown
+        } else {
+            LoginProblem::PasskeyRefused
+        };
+        return Ok(Taken::NotSignedIn(problem, reason));
     };
     let page = ask(context, ticket, Some(FactorProblem::PasskeyRefused))?;
     Ok(Taken::Answer(answers::noted(page, reason)))
@@ -130,14 +135,13 @@ fn judge(
     else {
         return Err(Stopped::Refused(Reason::PasskeyChallenge));
     };
-    let Some(owned) = find(context, ticket, &answer)? else {
-        return Err(Stopped::Refused(Reason::PasskeySignature));
-    };
+    let owned = find(context, ticket, &answer)?;
     let known = Passkey {
         id: answer.id,
         key: owned.key,
         sign_count: owned.row.sign_count.unwrap_or(0),
         backup_eligible: owned.row.backup_eligible.unwrap_or(false),
+        aaguid: None,
     };
     let verified = passkey::verify(
         party,
@@ -193,18 +197,17 @@ struct Owned {
     found: CurrentUser,
 }
 
-/// The passkey that the answer names. `None` where nobody has it, or somebody who is not to sign in
-/// here.
+/// The passkey that the answer names.
 fn find(
     context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     answer: &Answer,
-) -> Result<Option<Owned>> {
+) -> Result<Owned, Stopped<Reason>> {
     let RequestContext {
         app, transaction, ..
     } = context;
     let Some((sub, row)) = authenticators::find_passkey(&app.store, &answer.id)? else {
-        return Ok(None);
+        return Err(Stopped::Refused(Reason::PasskeyUnknown));
     };
     let found = users::find_for_client(&app.store, &sub, transaction.client_id())?
         .filter(|found| may_sign_in(transaction, ticket, &found.user));
@@ -212,9 +215,9 @@ fn find(
     let named = &answer.user_handle;
     let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
     let (Some(found), Some(key)) = (found.filter(|_| is_theirs), key(&row)) else {
-        return Ok(None);
+        return Err(Stopped::Refused(Reason::PasskeySignature));
     };
-    Ok(Some(Owned { row, key, found }))
+    Ok(Owned { row, key, found })
 }
 
 fn may_sign_in(

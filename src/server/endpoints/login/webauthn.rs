@@ -8,10 +8,15 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
+use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::forms;
+use crate::http::Request;
 use crate::keys::random;
 use gatepost_protocol::login::passkey::{self, Challenge, NewPasskey, RelyingParty};
+use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
+use gatepost_store::authenticators::{self, Authenticator};
 
 /// The audit event of a passkey that was refused: as a new one, or where no password was right
 /// before.
@@ -33,6 +38,40 @@ pub fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<St
         "allowCredentials": described(allowed.iter().copied()),
     });
     Some(options.to_string())
+}
+
+/// What a browser is told of the passkey that it has just used, which nobody has:
+/// `signalUnknownCredential` (WebAuthn Level 3 §5.1.10).
+pub fn unknown_passkey(app: &App, request: &Request) -> Option<String> {
+    let form = forms::read_post(app, request).ok()?;
+    let told = json!({"rpId": party(app)?.id, "credentialId": form.single("id").ok()?});
+    Some(told.to_string())
+}
+
+/// The same of a person's passkeys, to them alone: which they have, and what they are called.
+/// `signalAllAcceptedCredentials` and `signalCurrentUserDetails` each take what is theirs of it.
+pub fn own_passkeys(
+    app: &App,
+    current_session: &CurrentSession,
+    factors: &[Authenticator],
+) -> Result<Option<String>> {
+    let user = &current_session.user;
+    let handle = authenticators::user_handle(&app.store, &user.sub)?;
+    let (Some(party), Some(handle)) = (party(app), handle) else {
+        return Ok(None);
+    };
+    let passkeys = factors.iter().filter(|one| one.kind == FactorKind::Passkey);
+    let ids: Vec<String> = passkeys
+        .map(|one| URL_SAFE_NO_PAD.encode(&one.id))
+        .collect();
+    let told = json!({
+        "rpId": party.id,
+        "userId": URL_SAFE_NO_PAD.encode(handle),
+        "allAcceptedCredentialIds": ids,
+        "name": user.username.as_deref().unwrap_or_default(),
+        "displayName": current_session.display_name(),
+    });
+    Ok(Some(told.to_string()))
 }
 
 /// The passkeys with these ids (WebAuthn §5.8.3).
