@@ -152,7 +152,8 @@ WITH {own session}, changed AS (
     ON CONFLICT (sub, kind, id) DO UPDATE
     SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key,
         sign_count = excluded.sign_count, last_step = excluded.last_step,
-        backup_eligible = excluded.backup_eligible, aaguid = excluded.aaguid, created_at = clock_timestamp(), used_at = NULL
+        backup_eligible = excluded.backup_eligible, aaguid = excluded.aaguid,
+        created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
     UPDATE sessions s
     SET acr = :acr::text, amr = :amr::text[], user_epoch = changed.epoch,

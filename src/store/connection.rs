@@ -16,7 +16,7 @@ use super::audit_events;
 use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
 use super::mutex::Mutex;
-use super::partitions::Partitions;
+use super::seen_partitions::Partitions;
 use super::statement::{Bound, Values, bind};
 use super::values::column;
 use crate::Result;

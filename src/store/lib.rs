@@ -45,6 +45,7 @@ pub mod linked_identities;
 pub mod migrate;
 pub mod partitions;
 pub mod registry_writer;
+mod seen_partitions;
 pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;

@@ -14,8 +14,8 @@ use postgres::{Client, GenericClient, Row};
 
 use super::Store;
 use super::error::StoreError;
-use super::mutex::Mutex;
 use super::registry_writer::RegistryWriter;
+use super::seen_partitions::{KnownPartition, SeenPartition};
 use super::statement::bind;
 use super::values::{column, read};
 use crate::Result;
@@ -53,34 +53,11 @@ pub struct Maintained {
     pub postponed: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Range {
     from: i32,
     to: i32,
 }
-
-/// A partition of the table that a statement calls `alias`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KnownPartition {
-    pub alias: &'static str,
-    range: Range,
-}
-
-/// The partitions that a statement is planned for.
-pub type Partitions = [Option<KnownPartition>; 3];
-
-impl KnownPartition {
-    pub fn condition(&self) -> String {
-        let KnownPartition { alias, range } = self;
-        format!("{alias}.day BETWEEN {} AND {}", range.from, range.to - 1)
-    }
-}
-
-/// The partitions that this process has seen. A statement planned for one of them takes less time
-/// than one planned for all. Nothing else depends on what stands here: what is planned for days
-/// without a partition, or for those of several, answers the same as ever.
-#[derive(Debug, Default)]
-pub struct SeenPartitions(Mutex<Vec<Partition>>);
 
 impl Store {
     /// The partition of a day, for a statement that calls the table `alias`.
@@ -92,16 +69,22 @@ impl Store {
     ) -> Option<KnownPartition> {
         let day = day?.0;
         let seen = self.seen_partitions().0.lock();
-        let is_of_day =
-            |seen: &&Partition| seen.parent == table && seen.attached && seen.range.holds(day);
-        let range = seen.iter().find(is_of_day)?.range;
-        Some(KnownPartition { alias, range })
+        let holds =
+            |seen: &&SeenPartition| seen.table == table && (seen.from..seen.to).contains(&day);
+        let SeenPartition { from, to, .. } = *seen.iter().find(holds)?;
+        Some(KnownPartition { alias, from, to })
     }
 
     fn see_partitions(&self, horizons: &Horizons) -> Result<Vec<Partition>> {
         let names = horizons.tables().map(|table| table.name);
         let present: Vec<Partition> = self.list(bind!(LIST, tables = &names[..]), partition)?;
-        self.seen_partitions().0.lock().clone_from(&present);
+        let attached = present.iter().filter(|partition| partition.attached);
+        let seen = attached.map(|partition| SeenPartition {
+            table: partition.parent.clone(),
+            from: partition.range.from,
+            to: partition.range.to,
+        });
+        *self.seen_partitions().0.lock() = seen.collect();
         Ok(present)
     }
 }

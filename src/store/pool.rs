@@ -20,7 +20,7 @@ use super::database_url::{
 use super::endings::Confirmed;
 use super::error::StoreError;
 use super::mutex::Mutex;
-use super::partitions::SeenPartitions;
+use super::seen_partitions::SeenPartitions;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};

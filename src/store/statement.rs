@@ -5,7 +5,7 @@
 
 use postgres::types::ToSql;
 
-use super::partitions::{KnownPartition, Partitions};
+use super::seen_partitions::{KnownPartition, Partitions};
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 

@@ -99,7 +99,7 @@ const FLOORS: &[Layers] = &[
             &["audit_chain", "connecting"],
             // What the tables are written with.
             &["audit_event", "statement", "values"],
-            &["error"],
+            &["error", "seen_partitions"],
             &["clock", "worker"],
             &["mutex", "named_thread"],
         ],

@@ -208,8 +208,8 @@ impl<'a> Administrator<'a> {
         )?)
     }
 
-    /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that the
-    /// page offered.
+    /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that
+    /// the page offered.
     pub fn typed_details(&self, form: &Parameters) -> Result<PersonDetails> {
         let mut roles = Vec::from_iter(form.all("role").map(str::to_owned));
         roles.sort_unstable();

@@ -138,8 +138,8 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     })
 }
 
-/// The id, and the key with what follows it, of attested credential data (§6.5.1) behind the AAGUID:
-/// the length of the id, the id, the key. Extensions may follow.
+/// The id, and the key with what follows it, of attested credential data (§6.5.1) behind the
+/// AAGUID: the length of the id, the id, the key. Extensions may follow.
 fn attested_credential(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<2>()?;
     let length = usize::from(u16::from_be_bytes(*length));

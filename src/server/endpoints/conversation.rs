@@ -25,8 +25,8 @@ use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::linked;
 use crate::endpoints::consent;
 use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::letters::new_browser;
 use crate::endpoints::login::{self, Drawn, second_factor};
-use crate::endpoints::notices;
 use crate::endpoints::transaction::{
     self, AuthorizationTransaction, InSession, Judged, Opening, Proof, RequestContext, Taken,
 };
@@ -238,7 +238,7 @@ fn sign_in(
             context.redirect("/login")
         });
     };
-    notices::send_of_new_browser(context, &session, proof);
+    new_browser::leave(context, &session, proof);
     let response = match next(context.within(Some(&session)), page, Step::AfterSignIn) {
         // The user is signed in although the client is told no: the browser must learn its session
         // in that answer.

@@ -2,6 +2,8 @@
 //! writes the letter and sends it. No request waits for it, so no request tells by its time who
 //! exists.
 
+pub mod new_browser;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
 use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
 use crate::config::Config;
-use crate::endpoints::notices::{reached, withhold};
+use crate::endpoints::notices::withhold;
 use crate::endpoints::transaction::{self, AuthorizationTransaction};
 use crate::keys::random;
 use crate::outbound::Undelivered;
@@ -26,8 +28,8 @@ use gatepost_protocol::login::letters::{
     verified_address,
 };
 use gatepost_protocol::login::mail_link::{
-    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, NEW_BROWSER_LIFETIME,
-    OnTheWay, PREFIX, RESET_LIFETIME,
+    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, OnTheWay, PREFIX,
+    RESET_LIFETIME,
 };
 use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
@@ -39,15 +41,11 @@ use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::{self, AuditEvent};
-use gatepost_store::disowned_sign_ins;
 use gatepost_store::sign_in_failures::{self, FailureBucket, FailureCount};
 use gatepost_store::sign_up_links::{self, SignUpLink};
 use gatepost_store::users::{self, CurrentUser, UserRow};
 
 pub const HOUR: Duration = Duration::from_secs(3_600);
-/// What the audit log calls a letter about a sign-in in a new browser.
-const NEW_BROWSER: &str = "new_browser";
-
 /// Attends to errands and letters, for as long as the process lives.
 pub fn keep_sending(app: &App) -> ! {
     loop {
@@ -154,49 +152,13 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result {
             user,
             installation_epoch,
             browser,
-        } => {
-            let sub = &user.sub;
-            let Some(to) = reached(&user.claims) else {
-                return Ok(());
-            };
-            if !disowned_sign_ins::take_new_browser(&app.store, sub, to.as_str(), browser)? {
-                return Ok(());
-            }
-            let until = asked.at.plus(NEW_BROWSER_LIFETIME);
-            let link = link(
-                app,
-                user,
-                *installation_epoch,
-                until,
-                LinkOrigin::NewBrowser,
-            );
-            let frame = frame(app, asked, Some(user.called()));
-            let text = frame.new_browser(user.designation(), &link, until);
-            write_to(app, asked, sub, &to, &text, NEW_BROWSER)
-        }
-        Errand::Disabled(person) => write_of_disabled(app, asked, person),
+        } => new_browser::write(app, asked, user, *installation_epoch, browser),
+        Errand::Disabled(person) => new_browser::write_of_disabled(app, asked, person),
         Errand::Written(letter) => {
             enter(app, asked, letter.clone());
             Ok(())
         }
     }
-}
-
-/// Letters to those who look after a person whom a link disabled.
-fn write_of_disabled(app: &App, asked: &AskedBy, person: &UserRow) -> Result<()> {
-    let (Some(administration), Some(_)) = (&app.config.administration, app.letters.from()) else {
-        return Ok(());
-    };
-    let tenant = person.tenant.as_ref();
-    let page = format!("{}/admin", app.issuer());
-    for admin in disowned_sign_ins::administrators(&app.store, tenant, &administration.role)? {
-        if let Some(to) = reached(&admin.claims) {
-            let frame = frame(app, asked, Some(admin.called()));
-            let text = frame.disabled(person.designation(), &page);
-            write_to(app, asked, &admin.sub, &to, &text, "disabled")?;
-        }
-    }
-    Ok(())
 }
 
 /// A letter to one person, of a kind of which there may be so many.
@@ -235,7 +197,7 @@ pub fn write_about(
 ) -> Result<bool> {
     let mut counted = hourly_bucket(app, &[kind, sub.as_str().as_bytes()]);
     let mut most = MOST_OF_ACCOUNT;
-    if letter.kind == NEW_BROWSER {
+    if letter.kind == new_browser::KIND {
         counted.window = 24 * HOUR;
         most = MOST_NEW_BROWSERS;
     }

@@ -9,10 +9,6 @@ use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
-use crate::endpoints::cookies::Browser;
-use crate::endpoints::current_session::CurrentSession;
-use crate::endpoints::login::known_browser;
-use crate::endpoints::transaction::{Proof, RequestContext};
 use crate::keys::random;
 use crate::pages::language::Language;
 use crate::pages::user_agent::browser;
@@ -20,7 +16,6 @@ use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::mail_address::MailAddress;
-use gatepost_protocol::words::session::PASSWORD;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::{UserRow, called};
 use gatepost_store::{StoreError, user_ends};
@@ -79,32 +74,6 @@ pub fn send_by_administrator(
 ) {
     let asked = asked_by(app, presentation);
     leave(app, &asked, &before(user), change, Some(by.to_owned()));
-}
-
-/// Tells a user of the session that they, or a thief of their password, began in a browser that is
-/// not known to be theirs.
-pub fn send_of_new_browser(context: RequestContext<'_>, session: &CurrentSession, proof: &Proof) {
-    let RequestContext { app, request, .. } = context;
-    let user = &session.user;
-    let sub = &user.sub;
-    let is_theirs = |before: &CurrentSession| before.user.sub == *sub;
-    let by_password = proof.upstream.is_none() && proof.amr.iter().any(|one| one == PASSWORD);
-    let is_told = by_password
-        && app.config.new_browser_mail
-        && app.letters.from().is_some()
-        && !context.current_session.is_some_and(is_theirs)
-        && known_browser::account(app, request, Some(sub)).is_none();
-    if is_told {
-        let browser = Browser::of(&app.config, request).value;
-        let named = [sub.as_str().as_bytes(), browser.expose()];
-        let errand = Errand::NewBrowser {
-            user: Box::new(user.clone()),
-            installation_epoch: session.row.epochs.installation,
-            browser: app.vault.throttle_buckets.tag(&named),
-        };
-        let asked = asked_by(app, &context.presentation());
-        hand_over(app, &asked, Some(sub), errand);
-    }
 }
 
 /// Tells those whose end is near, each in their language and once, for the leader. Whoever has no

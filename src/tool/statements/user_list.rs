@@ -5,7 +5,9 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::{UserRow, user};
 use gatepost_store::{Result, Store, bind, column};
 
-const LIST: &str = "SELECT u.*, {has ended} FROM users u WHERE u.sub > :after::text ORDER BY u.sub LIMIT :limit::int8";
+const LIST: &str = "
+SELECT u.*, {has ended} FROM users u
+WHERE u.sub > :after::text ORDER BY u.sub LIMIT :limit::int8";
 
 /// Users by subject, at most `limit` behind `after` (empty: from the beginning).
 pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>> {

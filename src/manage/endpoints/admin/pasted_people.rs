@@ -234,12 +234,13 @@ mod tests {
             Vec::from_iter(line.mistakes.iter().map(move |one| (number, one.clone())))
         };
         let told: Vec<_> = read.iter().flat_map(of_line).collect();
-        let columns = "There must be two to four columns: name, e-mail address, user name, roles.";
+        let columns =
+            "There must be two to five columns: name, e-mail address, user name, roles, last day.";
         let unfit = "Enter an e-mail address, such as name@example.com.";
         let twice = "The user name or e-mail address stands in line 1 already.";
         let expected = [
             (2, columns),
-            (3, columns),
+            (3, "Enter the last day, such as 2027-01-31."),
             (4, columns),
             (5, "The name is missing."),
             (5, unfit),

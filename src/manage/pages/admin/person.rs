@@ -120,7 +120,8 @@ impl PersonDetails {
 
 /// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
 /// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`,
-/// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`, `enable`.
+/// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`,
+/// `enable`.
 pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
