@@ -8,6 +8,11 @@ use serde_json::Value;
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 
+/// Events that go with no other statement.
+pub const INSERT: &str = "
+INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
+RETURNING ARRAY[hash] AS audited";
+
 /// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
 #[derive(Clone, Debug, Default)]
 pub struct AuditEvent<'a> {

@@ -14,11 +14,8 @@ use gatepost_protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use gatepost_protocol::words::instant::{Day, Instant};
 
 pub use super::audit_chain::stored;
+use super::audit_event::INSERT;
 pub use super::audit_event::{AuditEvent, EventAuthor};
-
-pub(super) const INSERT: &str = "
-INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
-RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.
 pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result {

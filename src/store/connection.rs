@@ -11,8 +11,7 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use serde_json::Value;
 
 use super::audit_chain::{Alternatives, Chain, Chains, Links};
-use super::audit_event::AuditEvent;
-use super::audit_events;
+use super::audit_event::{AuditEvent, INSERT};
 use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
 use super::mutex::Mutex;
@@ -102,7 +101,7 @@ impl Connection {
     ) -> Result<Vec<Row>> {
         let at = self.chain.now();
         if let Some(opening) = self.chain.link_opening(at) {
-            self.linked(bind!(audit_events::INSERT), &opening)?;
+            self.linked(bind!(INSERT), &opening)?;
         }
         let link = self.chain.link_alternatives(events, at);
         let rows = self.query(Bound {

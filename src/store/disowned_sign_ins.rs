@@ -73,8 +73,8 @@ WITH found AS MATERIALIZED ({disowned} FOR UPDATE OF u), spent AS (
 ), {user called}, {audited changed}, changed.* FROM changed";
 
 /// Spends the link, and ends everything of its user. Where they are as it was made on, they have a
-/// hash after it that no password has; else they are disabled. Answers them as they are then; `None`
-/// where `stands` is not so, or the link is over.
+/// hash after it that no password has; else they are disabled. Answers them as they are then;
+/// `None` where `stands` is not so, or the link is over.
 pub fn disown(
     store: &Store,
     link: &MailLink,

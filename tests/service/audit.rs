@@ -969,7 +969,7 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
     dave("editor", "dave@example.com");
     dave("auditor", "dave@example.org");
     let held = json!({
-        "tenant": null, "enabled": true, "has_password": false,
+        "tenant": null, "enabled": true, "has_password": false, "valid_until": null,
         "claims": {"role": ["admin"], "email": "(withheld)", "name": "(withheld)"},
     });
     let of = |event: &str| list(&gatepost, &["--event", event]).pop().unwrap()["detail"].clone();

@@ -40,7 +40,7 @@ const REQUESTS: &str = "
 /// The same of those that only write: they read nothing that counts, at most what must not be
 /// there.
 const WRITES: &str = "
-    audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
+    audit_event::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
     sign_in_failures::RECORD sign_in_failures::RECORD_OF_ACCOUNT tokens::REVOKE tokens::REVOKE_LASTING
     tokens::TAKE user_changes::INSERT";
 
