@@ -137,14 +137,14 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
             "name,address,user name,roles\n\n",
             "Enter at least one person.",
         ),
-        ("Ann", "There must be two to four columns"),
+        ("Ann", "There must be two to five columns"),
         (
-            "Ann,ann@example.com,ann,staff,more",
-            "There must be two to four columns",
+            "Ann,ann@example.com,ann,staff,,more",
+            "There must be two to five columns",
         ),
         (
             "\"Ann,ann@example.com,ann",
-            "There must be two to four columns",
+            "There must be two to five columns",
         ),
         ("Ann;ann@example.com,ann", "such as name@example.com"),
         (",ann@example.com,ann", "The name is missing."),
@@ -185,7 +185,7 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
         ),
         (
             "A,a@example.com\rB,b@example.com",
-            "There must be two to four columns",
+            "There must be two to five columns",
         ),
         (&many(201), "There are more than 200 lines"),
     ];
