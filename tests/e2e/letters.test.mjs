@@ -221,7 +221,7 @@ describe("letters", { timeout: 300_000 }, () => {
     await operate(directory, ["user", "password", "alice"], `${passwords.pop()}\n`);
     const { page, context, complaints } = await visitor(browser, small);
     await page.goto(letter.link);
-    await page.getByText("It is disabled to be safe").waitFor();
+    await page.getByText("it is disabled to be safe").waitFor();
     await looked(page, "new-browser-too-late");
     await page.locator("button.primary").click();
     await page.getByText("Your account is disabled").first().waitFor();

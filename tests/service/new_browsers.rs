@@ -291,7 +291,7 @@ fn a_link_that_was_made_on_something_else_disables_the_account_and_leads_to_no_p
             scene.gatepost.run_well(&line, "what the thief chose\n");
         }
         let page = browser.visit(&link);
-        page.assert_says("It is disabled to be safe");
+        page.assert_says("it is disabled to be safe");
         // A form that was drawn before the change does no other thing.
         let done = browser.submit(if at == 0 { &before } else { &page }, &[]);
         done.assert_status(200);
