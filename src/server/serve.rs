@@ -534,13 +534,11 @@ fn keep_audit(app: &App) -> ! {
 /// wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
+        keep_ends(app);
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
-                if !maintained.left_to_another {
-                    keep_ends(app);
-                    if !app.clock.is_in_doubt() {
-                        remove_expired(app);
-                    }
+                if !maintained.left_to_another && !app.clock.is_in_doubt() {
+                    remove_expired(app);
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {
                     log::info!("partition made or dropped: {name}");
@@ -576,13 +574,11 @@ fn keep_keys_and_counters(app: &App) {
     });
 }
 
-/// What the leader does for all by the database's clock alone.
+/// What any process does for all, once, by the database's clock alone.
 fn keep_ends(app: &App) {
-    match user_ends::expire(&app.store) {
-        Ok(0) => {}
-        Ok(people) => log::info!("the time of {people} people ran out: what they had is over"),
-        Err(error) => log::warn!("people whose time ran out could not be looked after: {error}"),
-    }
+    remove_all("rights of people whose time ran out", || {
+        user_ends::expire(&app.store)
+    });
     if let Err(error) = notices::tell_ends(app) {
         log::warn!("people whose end is near could not be told: {error}");
     }

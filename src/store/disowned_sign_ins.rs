@@ -66,14 +66,14 @@ WITH found AS MATERIALIZED ({disowned} FOR UPDATE OF u), spent AS (
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
 ), changed AS (
     UPDATE users
-    SET password_hash = CASE WHEN :stands::bool THEN '!' ELSE password_hash END,
+    SET password_hash = CASE WHEN :stands::bool OR password_hash IS NOT NULL THEN '!' END,
         enabled = :stands::bool, epoch = new_epoch(), updated_at = clock_timestamp()
     FROM spent WHERE sub = :sub::text AND enabled AND {in time}
     RETURNING users.*, false AS has_ended
 ), {user called}, {audited changed}, changed.* FROM changed";
 
-/// Spends the link, and ends everything of its user. Where they are as it was made on, they have a
-/// hash after it that no password has; else they are disabled. Answers them as they are then;
+/// Spends the link, and ends everything of its user. They have a hash after it that no password has,
+/// and where they are not as it was made on, they are disabled. Answers them as they are then;
 /// `None` where `stands` is not so, or the link is over.
 pub fn disown(
     store: &Store,

@@ -102,14 +102,17 @@ pub enum Linked {
 }
 
 const LINK: &str = "
-WITH {own session}, added AS (
+WITH {own session}, owner AS MATERIALIZED (
+    SELECT FROM users u WHERE u.sub = :sub::text AND {may act} AND u.epoch = :user_epoch::int8
+    FOR SHARE
+), added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
     SELECT :issuer::text, :upstream_subject::text, :sub::text, coalesce(:provider::text, (
         SELECT e.name FROM catalogue_entries e
         WHERE e.kind = 'identity_provider'
           AND :issuer::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint')
         LIMIT 1))
-    WHERE :sid::text IS NULL OR EXISTS (SELECT FROM own)
+    WHERE :sid::text IS NULL OR EXISTS (SELECT FROM own, owner)
     ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), {audited added} FROM added";
 
@@ -129,7 +132,8 @@ impl Link<'_> {
                 provider
             },
             day = session.map(|session| session.day),
-            sid = session.map(|session| &session.sid)
+            sid = session.map(|session| &session.sid),
+            user_epoch = session.map(|session| session.epochs.user)
         ))
     }
 

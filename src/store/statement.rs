@@ -240,13 +240,18 @@ const PIECES: [Piece; 36] = [
                AND {address counts})",
     },
     // The user of a link by which somebody disowns a sign-in, whether they are as it was made on,
-    // and a mark of that. The mark is used with the link, so that every other link that was made on
-    // the same is over with it.
+    // and a mark of that. An account that was linked since, five minutes before the link was made
+    // included, is another state, too. The mark is used with the link, so that every other link
+    // that was made on the same is over with it.
     Piece {
         name: "{disowned}",
         sql: "SELECT u.epoch = :epoch::int8 AND u.factors = :factors::int8 \
              AND sha256(convert_to(coalesce(u.claims ->> 'email', ''), 'UTF8')) \
-                 = :address_hash::bytea AS stands, m.hash \
+                 = :address_hash::bytea \
+             AND u.claims -> 'email_verified' = 'true' \
+             AND NOT EXISTS (SELECT FROM linked_identities l WHERE l.sub = u.sub \
+                 AND l.linked_at > :expires_at::timestamptz - interval '24 hours 5 minutes') \
+             AS stands, m.hash \
          FROM (SELECT sha256(:address_hash::bytea || int8send(:factors::int8) \
              || int8send(:epoch::int8) || convert_to(:sub::text, 'UTF8')) AS hash) AS m, users u \
          WHERE u.sub = :sub::text AND {may act} AND clock_timestamp() < :expires_at::timestamptz \
@@ -372,14 +377,14 @@ const PIECES: [Piece; 36] = [
         sql: "(valid_until > clock_timestamp()) IS NOT FALSE",
     },
     // When the user `u` was there last, as far as anybody knows: made, enabled, signed in or with a
-    // refresh token. Nothing is known of days before the log was folded.
+    // refresh token. Nothing is known of days before the log was folded, nor before the first fold.
     Piece {
         name: "{last use}",
         sql: "greatest(u.created_at, u.enabled_at, \
              to_timestamp((SELECT o.day + 1 FROM user_uses o WHERE o.sub = u.sub) * 86400.0), \
              (SELECT max(s.used_at) FROM sessions s WHERE s.sub = u.sub), \
-             (SELECT least(to_timestamp(min(f.hour) * 3600.0), max(m.applied_at)) \
-              FROM folds f, schema_migrations m WHERE m.name = '0013_folds.sql'))",
+             coalesce((SELECT least(to_timestamp(min(f.hour) * 3600.0), max(m.applied_at)) \
+              FROM folds f, schema_migrations m WHERE m.name = '0013_folds.sql'), now()))",
     },
 ];
 

@@ -30,8 +30,8 @@ WITH changed AS (
 ), {audited changed} FROM changed";
 
 /// Draws a new epoch for those whose end came, once, and has the clients of their sessions called.
-/// Answers how many they are: there may be more than 500.
-pub fn expire(store: &Store) -> Result<usize> {
+/// Answers how many they were: where there are 500, there may be more.
+pub fn expire(store: &Store) -> Result<u64> {
     let due: Vec<Subject> = store.list(bind!(DUE), |row| column(row, "sub"))?;
     for sub in &due {
         let event = AuditEvent {
@@ -41,7 +41,7 @@ pub fn expire(store: &Store) -> Result<usize> {
         };
         store.change(bind!(EXPIRE, sub), &event)?;
     }
-    Ok(due.len())
+    Ok(u64::try_from(due.len()).unwrap_or(0))
 }
 
 const NOTE_TOLD: &str = "

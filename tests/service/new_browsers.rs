@@ -269,6 +269,25 @@ fn who_says_that_it_was_not_them_ends_everything_and_sets_another_password() {
 
 /// A thief may have been faster, or the mailbox may be an old one.
 #[test]
+fn a_linked_account_or_an_address_that_is_verified_no_more_disables_the_account_too() {
+    let scene = Scene::start();
+    let link = scene.link("amy");
+    let says = |words: &str| scene.gatepost.browser().visit(&link).assert_says(words);
+    let of_amy =
+        "UPDATE users SET claims = claims || '{\"email_verified\": false}' WHERE username = 'amy'";
+    says("After that you choose another one.");
+    scene.gatepost.database.run(
+        "INSERT INTO linked_identities (issuer, upstream_subject, sub) \
+         SELECT 'https://idp.example', 'thief', sub FROM users WHERE username = 'amy'",
+    );
+    says("If you made that change yourself");
+    scene.gatepost.database.run("DELETE FROM linked_identities");
+    says("After that you choose another one.");
+    scene.gatepost.database.run(of_amy);
+    says("If you made that change yourself");
+}
+
+#[test]
 fn a_link_that_was_made_on_something_else_disables_the_account_and_leads_to_no_password() {
     let scene = Scene::start();
     for (at, (name, change)) in [
@@ -316,6 +335,9 @@ fn a_link_that_was_made_on_something_else_disables_the_account_and_leads_to_no_p
         }
         scene.run(&format!("user enable {name}"));
         is_over(&scene.gatepost.browser().get(&link), name);
+        for password in [BOB_PASSWORD, "what the thief chose"] {
+            assert!(!scene.lets_in(name, password), "{name}");
+        }
     }
     let all = (1..=scene.mailbox.count()).map(|at| scene.mailbox.letter(at));
     assert!(

@@ -58,12 +58,17 @@ pub fn check_username(text: &str) -> RuleKept {
 /// Reads until when somebody is there: a moment, whose fraction of a second does not count, or a
 /// day, at whose end in UTC they are there no longer. One that is over ends them at once.
 pub fn valid_until(text: &str) -> Result<Instant, &'static str> {
-    let end = match timestamp::parse_day(text) {
-        Some(Day(day)) => Some(Day(day + 1).start()),
+    let years = 0..FIRST_YEAR_OF_FIVE_DIGITS;
+    let moment = match timestamp::parse_day(text) {
+        Some(day) if years.contains(&day.start().seconds()) => {
+            let last_moment = Instant::from_seconds(FIRST_YEAR_OF_FIVE_DIGITS - 1);
+            return Ok(Day(day.0 + 1).start().min(last_moment));
+        }
+        Some(_) => None,
         None => timestamp::parse(text),
     };
-    match end {
-        Some(end) if (0..FIRST_YEAR_OF_FIVE_DIGITS).contains(&end.seconds()) => Ok(end),
+    match moment {
+        Some(moment) if years.contains(&moment.seconds()) => Ok(moment),
         None if timestamp::parse(&format!("{text}Z")).is_some() => {
             Err("must say its zone, as 2027-01-31T18:00:00Z or 2027-01-31T18:00:00+01:00")
         }
@@ -111,7 +116,8 @@ mod tests {
             ("9999-12-31T23:59:59Z", Ok(253_402_300_799)),
             ("1969-12-31T23:59:59Z", Err(form)),
             ("1969-12-30", Err(form)),
-            ("9999-12-31", Err(form)),
+            ("9999-12-31", Ok(253_402_300_799)),
+            ("1969-12-31", Err(form)),
             ("12000-01-01", Err(form)),
             ("12000-01-01T00:00:00Z", Err(form)),
             ("2027-02-29", Err(form)),

@@ -76,8 +76,8 @@ pub fn send_by_administrator(
     leave(app, &asked, &before(user), change, Some(by.to_owned()));
 }
 
-/// Tells those whose end is near, each in their language and once, for the leader. Whoever has no
-/// address that counts is not told.
+/// Tells those whose end is near, each in their language and once, whichever process does. Whoever
+/// has no address that counts is not told.
 pub fn tell_ends(app: &App) -> Result<(), StoreError> {
     if !app.letters.has_room() || app.letters.from().is_none() {
         return Ok(());

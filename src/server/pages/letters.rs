@@ -191,7 +191,7 @@ impl<'a> LetterFrame<'a> {
         let about = texts.letter_account.fill(username);
         let told = match change {
             AccountChange::Ends(end) => {
-                let end = moment::in_utc(texts, end);
+                let end = moment::end_in_words(texts, end);
                 return self
                     .begin()
                     .say(&texts.letter_ends.fill(&end))

@@ -16,6 +16,27 @@ pub fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
 }
 
+/// A sentence about the end of somebody: their last day, or the moment where no day ends.
+pub fn at_end(texts: &Texts, template: Template, end: Instant) -> Markup {
+    match last_day(end) {
+        Some(day) => on_day(texts, template, day),
+        None => at(texts, template, end),
+    }
+}
+
+/// The same end, as plain text.
+pub(super) fn end_in_words(texts: &Texts, end: Instant) -> String {
+    match last_day(end) {
+        Some(day) => day_in_words(texts, day),
+        None => in_utc(texts, end),
+    }
+}
+
+/// The day that ends at this moment, in UTC.
+fn last_day(end: Instant) -> Option<Day> {
+    (end == end.day().start()).then_some(Day(end.day().0 - 1))
+}
+
 /// A sentence about a day.
 pub fn on_day(texts: &Texts, template: Template, day: Day) -> Markup {
     let (before, after) = template.parts();

@@ -16,7 +16,7 @@ use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_server::pages::frame::hidden;
-use gatepost_server::pages::moment::{at, on_day};
+use gatepost_server::pages::moment::{at, at_end, on_day};
 use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::users::UserRow;
 
@@ -198,7 +198,7 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                     span .badge .warning { (texts.no_second_factor) }
                 }
                 @if let Some(end) = user.valid_until && page.soon.contains(&end) {
-                    " " span .badge .warning { (at(texts, texts.ends_at, end)) }
+                    " " span .badge .warning { (at_end(texts, texts.ends_at, end)) }
                 }
             }
         }

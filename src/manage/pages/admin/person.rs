@@ -23,7 +23,7 @@ use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
-use gatepost_server::pages::moment::{at, on_day};
+use gatepost_server::pages::moment::{at, at_end, on_day};
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
@@ -221,7 +221,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 }
                 @if let Some(end) = user.valid_until {
                     dt { (texts.valid_until) }
-                    dd { (at(texts, Template("{}"), end)) }
+                    dd { (at_end(texts, Template("{}"), end)) }
                 }
                 @if let Some(tenant) = &user.tenant {
                     dt { (texts.organisation) }
@@ -473,7 +473,8 @@ pub(super) fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup 
     html! {
         div .field {
             label for="until" { (texts.valid_until) }
-            input #until type="date" name="until" value=(until) autocomplete="off"
+            input #until type="date" name="until" value=(until) min="1970-01-01"
+                max="9999-12-31" autocomplete="off"
                 aria-invalid=[invalid] aria-describedby=(described);
             p #until-hint .hint { (texts.valid_until_hint) }
         }

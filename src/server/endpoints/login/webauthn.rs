@@ -41,8 +41,12 @@ pub fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<St
 }
 
 /// What a browser is told of the passkey that it has just used, which nobody has:
-/// `signalUnknownCredential` (WebAuthn Level 3 §5.1.10).
+/// `signalUnknownCredential` (WebAuthn Level 3 §5.1.10). Nothing where another program may live
+/// beside the path of the base URL: it may be its passkey.
 pub fn unknown_passkey(app: &App, request: &Request) -> Option<String> {
+    if !app.config.base_url.path().is_empty() {
+        return None;
+    }
     let form = forms::read_post(app, request).ok()?;
     let told = json!({"rpId": party(app)?.id, "credentialId": form.single("id").ok()?});
     Some(told.to_string())
