@@ -72,8 +72,8 @@ WITH found AS MATERIALIZED ({disowned} FOR UPDATE OF u), spent AS (
     RETURNING users.*, false AS has_ended
 ), {user called}, {audited changed}, changed.* FROM changed";
 
-/// Spends the link, and ends everything of its user. They have a hash after it that no password has,
-/// and where they are not as it was made on, they are disabled. Answers them as they are then;
+/// Spends the link, and ends everything of its user. They have a hash after it that no password
+/// has, and where they are not as it was made on, they are disabled. Answers them as they are then;
 /// `None` where `stands` is not so, or the link is over.
 pub fn disown(
     store: &Store,
