@@ -286,6 +286,7 @@ describe("second factors", { timeout: 300_000 }, () => {
     await signedIn(page);
     await page.goto(`${dev.provider}/account`);
     await page.getByRole("button", { name: "Add a passkey" }).waitFor();
+    await page.waitForTimeout(500);
     assert.deepEqual(told.splice(0).flatMap(([, what]) => what.allAcceptedCredentialIds), [], "there is none");
     await addPasskey(page, "My laptop");
     await keepCodes(page);
