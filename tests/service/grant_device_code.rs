@@ -417,15 +417,20 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         poll(&gatepost, TV, &device)
     };
     let disable = || gatepost.run_sql("UPDATE users SET enabled = false WHERE username = 'alice'");
+    let run_out =
+        || gatepost.run_sql("UPDATE users SET valid_until = now() WHERE username = 'alice'");
     let revoke = || drop(gatepost.run_well(&["user", "revoke", "alice"], ""));
     let revoke_client = || drop(gatepost.run_well(&["client", "revoke", TV], ""));
     for (change, case) in [
         (&disable as &dyn Fn(), "disabled"),
+        (&run_out, "run out"),
         (&revoke, "revoked"),
         (&revoke_client, "client revoked"),
     ] {
         allowed(change).assert_refused(400, "invalid_grant", case);
-        gatepost.database.run("UPDATE users SET enabled = true");
+        gatepost
+            .database
+            .run("UPDATE users SET enabled = true, valid_until = NULL");
         gatepost.settle();
     }
     let narrow = || {
@@ -447,7 +452,7 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
     let tokens = issued(&poll(&gatepost, TV, &device));
     userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
     // Spent for nothing.
-    assert_eq!(gatepost.database.events("grant_refused"), 3);
+    assert_eq!(gatepost.database.events("grant_refused"), 4);
 }
 
 #[test]
