@@ -68,6 +68,7 @@ fuzz_target!(|data: &[u8]| {
                 key: PublicKey::Ed25519 { x: [7; 32] },
                 sign_count: 0,
                 backup_eligible: false,
+                aaguid: None,
             };
             let (shown, signature) = rest.split_at(rest.len() / 2);
             let shown = [HASH.as_slice(), shown].concat();
