@@ -291,7 +291,12 @@ describe("second factors", { timeout: 300_000 }, () => {
     await addPasskey(page, "My laptop");
     await keepCodes(page);
     await page.getByText("My laptop").waitFor();
-    const [[all, accepted], [details]] = await until(2);
+    // Each page of hers that was shown before told that there is none.
+    const withOne = () => told.filter(([, what]) => what.allAcceptedCredentialIds.length > 0);
+    for (let tries = 0; tries < 100 && withOne().length < 2; tries += 1) await page.waitForTimeout(100);
+    const [[all, accepted], [details]] = withOne();
+    assert.equal(withOne().length, 2, JSON.stringify(told));
+    told.splice(0);
     assert.deepEqual([all, details], ["signalAllAcceptedCredentials", "signalCurrentUserDetails"]);
     assert.equal(accepted.rpId, new URL(dev.provider).hostname);
     assert.equal(accepted.displayName, "Alice Liddell");
