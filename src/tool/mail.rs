@@ -7,7 +7,6 @@ use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_server::app::letters::postman;
 use gatepost_server::config::Config;
@@ -55,8 +54,7 @@ pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow)
     let to = check(invocation, config, address, is_theirs)?;
     let link = maker.link(user)?;
     let expires_at = maker.expires_at;
-    let locale = user.claims.text("locale");
-    let language = locale.and_then(Language::asked_for);
+    let language = Language::of_claims(&user.claims);
     let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language, Some(user.called()));
     let text = match user.password_hash {

@@ -36,7 +36,6 @@ use gatepost_protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLi
 use gatepost_protocol::words::forwarded;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_store::StoreError;
@@ -452,8 +451,7 @@ pub fn of_link(
     by: Option<&str>,
 ) -> Letter {
     let user = &found.user;
-    let locale = user.claims.text("locale");
-    let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
+    let language = Language::of_claims(&user.claims).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
     let link = link(app, user, found.installation_epoch, until, origin);
     let frame = LetterFrame {

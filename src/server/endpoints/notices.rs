@@ -3,8 +3,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use serde_json::Value;
-
 use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
@@ -83,8 +81,7 @@ pub fn tell_ends(app: &App) -> Result<(), StoreError> {
         return Ok(());
     }
     for user in user_ends::note_told(&app.store)? {
-        let locale = user.claims.get("locale").and_then(Value::as_str);
-        let language = locale.and_then(Language::asked_for);
+        let language = Language::of_claims(&user.claims);
         let asked = AskedBy {
             source: IpAddr::V4(Ipv4Addr::LOCALHOST),
             request_id: format!("{:016x}", u64::from_be_bytes(random::bytes())),

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, LANGUAGES};
 use crate::pages::texts::Texts;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::scope::LocalizedText;
 
 /// How many language ranges of one request are looked at; a browser sends fewer than ten.
@@ -95,6 +96,11 @@ impl Language {
             .split_ascii_whitespace()
             .take(MOST_RANGES)
             .find_map(look_up)
+    }
+
+    /// That of a person's claim `locale` (OpenID Connect Core §5.1), where we speak it.
+    pub fn of_claims(claims: &JsonObject) -> Option<Language> {
+        claims.text("locale").and_then(Language::asked_for)
     }
 }
 
