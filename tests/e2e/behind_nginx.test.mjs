@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { get as plainGet } from "node:http";
+import { readFile } from "node:fs/promises";
+import { createServer, get as plainGet } from "node:http";
 import { Agent, get } from "node:https";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -356,6 +357,44 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     assert.ok(good.length >= 100, `${good.length}`);
     assert.deepEqual(statuses, { 400: wanted });
     assert.equal(log.gatepost.slice(begun).match(/status=400 .*refused=server/g).length, wanted, "Gatepost saw them all");
+  });
+});
+
+describe("the shipped nginx configuration, where the base URL has a path", () => {
+  test("passes on that path and what stands outside of it, by the same rules", async () => {
+    const directory = await newProject();
+    const [port, plainPort] = await freePorts(2);
+    const certificate = await certified(directory, "localhost");
+    const server = createServer(({ url, headers }, response) => response.end(JSON.stringify({ url, headers }))).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    // As the file itself says.
+    const [, written] = (await readFile(join(root, "deploy/nginx.conf"), "utf8")).match(/^ +# +(location ~ .*)$/m);
+    const upstreams = [`127.0.0.1:${server.address().port}`];
+    const changes = [[/^ {4}location \/ \{/m, () => written]];
+    const nginx = await startProxy.nginx({ directory, port, plainPort, upstreams, certificate, changes });
+    try {
+      const at = { port, name: "localhost", ca: certificate.ca };
+      for (let tries = 0; !(await askAt(at, "GET", "/").catch(() => undefined)); tries += 1) {
+        assert.ok(tries < 100, "nothing answers");
+        await pause(100);
+      }
+      const forged = { "x-forwarded-for": "203.0.113.7", "x-anything": "caf\u00e9", "user-agent": "tests" };
+      const outside = ["oauth-authorization-server/login", "passkey-endpoints"].map((name) => `/.well-known/${name}`);
+      for (const path of ["/login", "/login/connect/authorize?a=b", ...outside]) {
+        const { url, headers } = JSON.parse((await askAt(at, "GET", path, forged)).text);
+        assert.equal(url, path);
+        const { host, "x-forwarded-for": source, "x-anything": other, "user-agent": agent } = headers;
+        assert.deepEqual([host, source, other, agent], ["localhost", "127.0.0.1", undefined, "tests"]);
+      }
+      for (const path of ["/", "/loginx", "/.well-known/openid-configuration"]) {
+        assert.doesNotMatch((await askAt(at, "GET", path)).text, /x-forwarded-for/, path);
+      }
+    } finally {
+      await end(nginx, "SIGQUIT");
+      server.close();
+      server.closeAllConnections();
+      await removeProject(directory);
+    }
   });
 });
 

@@ -71,7 +71,7 @@ export async function certified(directory, name, kind = "ECDSA") {
     "-keyout", at("key.pem"), "-out", at("request.pem"));
   openssl("x509", "-req", "-in", at("request.pem"), "-copy_extensions", "copy", "-days", "2", "-CA", at("ca.pem"),
     "-CAkey", at("ca-key.pem"), "-CAcreateserial", "-out", at("fullchain.pem"));
-  return { ca: await readFile(at("ca.pem"), "utf8"), caFile: at("ca.pem"), chain: at("fullchain.pem"), key: at("key.pem") };
+  return { name, ca: await readFile(at("ca.pem"), "utf8"), caFile: at("ca.pem"), chain: at("fullchain.pem"), key: at("key.pem") };
 }
 
 // One request over a connection of its own to the port `at.port` of this machine, for the host `at.name`, whose

@@ -15,13 +15,14 @@ import { ask, certified, freePorts, mainConfiguration, nginxProgram, shippedConf
 const haproxyProgram = existsSync("/usr/sbin/haproxy") ? "/usr/sbin/haproxy" : "haproxy";
 
 // Each takes { directory, port, plainPort, upstreams, certificate }; answers its process. `upstreams` is where Gatepost
-// listens: two addresses of two machines for HAProxy, one for the others.
+// listens: two addresses of two machines for HAProxy, one for the others. nginx takes further `changes` of its file.
 export const startProxy = { nginx: startNginx, HAProxy: startHaproxy, Caddy: startCaddy };
 
-async function startNginx({ directory, port, plainPort, upstreams: [upstream], certificate }) {
+async function startNginx({ directory, port, plainPort, upstreams: [upstream], certificate, changes = [] }) {
   const file = join(directory, "nginx.conf");
   const shipped = await shippedConfiguration(port, plainPort, [
-    [/server_name login\.example\.com;/g, "server_name localhost;"],
+    ...changes,
+    [/server_name login\.example\.com;/g, `server_name ${certificate.name};`],
     [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, certificate.chain],
     [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, certificate.key],
     [/unix:\/run\/gatepost\/http\.sock/g, upstream],
@@ -52,7 +53,7 @@ async function startCaddy({ directory, port, plainPort, upstreams: [upstream], c
   const everywhere = `{\n admin off\n auto_https disable_certs\n skip_install_trust\n http_port ${plainPort}\n https_port ${port}\n`;
   const site = changed(shipped, [
     [/^\{\n/, everywhere],
-    [/^login\.example\.com \{/m, "localhost {\n bind 127.0.0.1"],
+    [/^login\.example\.com \{/m, `${certificate.name} {\n bind 127.0.0.1`],
     [/\btls \{/, `tls ${certificate.chain} ${certificate.key} {`],
     [/unix\/\/run\/gatepost\/http\.sock/, upstream.replace(/^unix:/, "unix/")],
   ]);
@@ -89,30 +90,37 @@ export async function prepareGatepost(directory, { issuer, database, more = [], 
   return settings;
 }
 
-// Gatepost behind the proxy of that name. Answers { issuer, at, port, upstreams, certificate, settings, useCertificate, stop }:
-// `at` is for `ask`, `useCertificate` starts the proxy again with another certificate.
-export async function startBehind(proxy, directory, document) {
+// Gatepost behind the proxy of that name, as `name`, with further lines of settings. Answers { issuer, at, port, upstreams,
+// certificate, settings, database, gateposts, log, stopProxy, useCertificate, stop }: `at` is for `ask`, `useCertificate`
+// starts the proxy again with another certificate, `log.text` is what all Gateposts logged.
+export async function startBehind(proxy, directory, document, { name = "localhost", lines = [] } = {}) {
   const [port, plainPort, ...tcpPorts] = await freePorts(4);
-  const issuer = `https://localhost:${port}`;
-  const certificate = await certified(directory, "localhost");
+  const issuer = `https://${name}:${port}`;
+  const certificate = await certified(directory, name);
   const twoMachines = tcpPorts.map((port) => `127.0.0.1:${port}`);
   const upstreams = proxy === "HAProxy" ? twoMachines : [`unix:${join(directory, "http.sock")}`];
-  const more = [`GATEPOST_LISTEN=${upstreams[0]}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32", "GATEPOST_ADMIN_API=on"];
+  const more = [`GATEPOST_LISTEN=${upstreams[0]}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32", "GATEPOST_ADMIN_API=on", ...lines];
   const database = `behind_${proxy.toLowerCase()}`;
   const settings = await prepareGatepost(directory, { issuer, database, more, document });
-  const options = { cwd: directory, env: environment(), stdio: "ignore" };
+  const options = { cwd: directory, env: environment(), stdio: ["ignore", "ignore", "pipe"] };
   const gateposts = upstreams.map((listen) => spawn(binary, ["serve", "--env-file", settings, "--listen", listen], options));
-  const at = { port, name: "localhost", ca: certificate.ca };
+  const log = { text: "" };
+  for (const { stderr } of gateposts) stderr.setEncoding("utf8").on("data", (text) => (log.text += text));
+  const at = { port, name, ca: certificate.ca };
   let standing;
 
-  async function useCertificate(certificate) {
+  const stopProxy = async () => {
     if (standing) await end(standing);
+  };
+
+  async function useCertificate(certificate) {
+    await stopProxy();
     standing = await startProxy[proxy]({ directory, port, plainPort, upstreams, certificate });
     await untilHealthy(() => ask({ ...at, ca: certificate.ca }, "GET", "/healthz"));
   }
 
   const stop = async () => {
-    if (standing) await end(standing);
+    await stopProxy();
     await Promise.all(gateposts.map((gatepost) => end(gatepost)));
   };
   try {
@@ -122,7 +130,9 @@ export async function startBehind(proxy, directory, document) {
     await stop();
     throw error;
   }
-  return { issuer, at, port, upstreams, certificate, settings, useCertificate, stop };
+  return {
+    issuer, at, port, upstreams, certificate, settings, database, gateposts, log, stopProxy, useCertificate, stop,
+  };
 }
 
 async function untilHealthy(asking) {
