@@ -70,7 +70,9 @@ fn a_stolen_session_cookie_is_worth_nothing_once_half_a_minute_has_passed() {
     // Neither does a cookie that shows the key of another session, nor one alone.
     let other = BoundBrowser::sign_in(&gatepost);
     let value = other.browser.cookies[other.cookie()].clone();
-    thief.cookies.insert(other.cookie().to_owned(), value.clone());
+    thief
+        .cookies
+        .insert(other.cookie().to_owned(), value.clone());
     assert!(!is_signed_in(&mut thief));
     thief.cookies.insert(bound.cookie().to_owned(), value);
     assert!(!is_signed_in(&mut thief));
@@ -84,7 +86,10 @@ fn the_answer_to_a_registration_tells_the_browser_all_it_must_know() {
     let gatepost = start();
     let (mut browser, answer) = signed_in(&gatepost);
     let offered = challenge_offered(&answer).unwrap();
-    let answer = bind(&gatepost, &[&registration(&Signer::rs256("device"), &offered)]);
+    let answer = bind(
+        &gatepost,
+        &[&registration(&Signer::rs256("device"), &offered)],
+    );
     answer.assert_header("cache-control", "no-store");
     let (name, value) = bound_cookie(&answer).unwrap();
     let mut instructions = answer.json();
@@ -108,7 +113,10 @@ fn the_answer_to_a_registration_tells_the_browser_all_it_must_know() {
         })
     );
     let paths = paths.as_array().unwrap();
-    assert_eq!(paths[0], json!({"type": "exclude", "domain": "*", "path": "/"}));
+    assert_eq!(
+        paths[0],
+        json!({"type": "exclude", "domain": "*", "path": "/"})
+    );
     assert_eq!(paths[1]["path"], "/connect/authorize");
     assert!(answer.body.len() + value.len() < 4_096);
     assert_eq!(gatepost.database.events("session_bound"), 1);
@@ -142,7 +150,10 @@ fn a_registration_that_is_not_in_order_binds_nothing() {
         ("another type", under(&key, json!({"typ": "dpop+jwt"}))),
         ("none", under(&key, json!({"alg": "none"}))),
         ("HS256", under(&key, json!({"alg": "HS256"}))),
-        ("another algorithm than its key's", under(&key, json!({"alg": "RS256"}))),
+        (
+            "another algorithm than its key's",
+            under(&key, json!({"alg": "RS256"})),
+        ),
         ("a public key as a secret", {
             let header = header(json!({"alg": "HS256", "jwk": rsa.jwk()}));
             rsa.forge_by_public_key(&header, &json!({"jti": offered}))
@@ -188,14 +199,21 @@ fn a_refresh_takes_a_proof_of_the_sealed_key_and_asks_for_a_fresh_one() {
     let asked = bound.refresh(&gatepost, &[]);
     let offered = challenge(&asked);
     let header = asked.header("secure-session-challenge").unwrap();
-    assert_eq!(header, format!("\"{offered}\";id=\"{}\"", bound.identifier()));
+    assert_eq!(
+        header,
+        format!("\"{offered}\";id=\"{}\"", bound.identifier())
+    );
     let good = proof(&bound.key, &offered);
     for (case, proofs, status) in [
         ("by another key", vec![proof(&another.key, &offered)], 401),
         ("nonsense", vec![String::from("a.b.c")], 401),
         ("twice", vec![good.clone(), good.clone()], 401),
         ("another challenge", vec![proof(&bound.key, "proof_")], 403),
-        ("the one of the registration", vec![proof(&bound.key, &bound.offered)], 403),
+        (
+            "the one of the registration",
+            vec![proof(&bound.key, &bound.offered)],
+            403,
+        ),
         ("another session's", vec![another.proof(&gatepost)], 403),
     ] {
         let lines: Vec<&str> = proofs.iter().map(String::as_str).collect();
@@ -270,7 +288,10 @@ fn a_bound_session_keeps_its_key_and_a_refused_one_ends_when_somebody_signs_in_o
     assert!(challenge_offered(&anew).is_some());
     assert!(is_signed_in(&mut copied));
     assert!(!is_signed_in(&mut bound.browser));
-    assert_eq!(sessions(&gatepost, "bound_to IS NOT NULL AND ended_at IS NULL"), 0);
+    assert_eq!(
+        sessions(&gatepost, "bound_to IS NOT NULL AND ended_at IS NULL"),
+        0
+    );
     assert_eq!(gatepost.database.events("signed_out"), 1);
 }
 
@@ -290,8 +311,15 @@ fn only_the_answer_to_a_sign_in_offers_to_bind_its_session() {
         ],
     );
     let set = changed.headers_named("set-cookie");
-    assert!(set.iter().any(|cookie| cookie.contains("-session-")), "{set:?}");
-    for answer in [page, changed, browser.get(&authorize_path("conf1", RP1, &[]))] {
+    assert!(
+        set.iter().any(|cookie| cookie.contains("-session-")),
+        "{set:?}"
+    );
+    for answer in [
+        page,
+        changed,
+        browser.get(&authorize_path("conf1", RP1, &[])),
+    ] {
         assert_eq!(challenge_offered(&answer), None);
     }
 }
@@ -314,7 +342,10 @@ fn signing_out_needs_no_key_and_has_the_browser_forget_its_own() {
         assert!(clears_storage(&answer), "{case}");
         let left: Vec<&String> = browser.cookies.keys().collect();
         let is_gone = |purpose: &str| left.iter().all(|name| !name.contains(purpose));
-        assert!(is_gone("-session-") && is_gone("-bound-"), "{case}: {left:?}");
+        assert!(
+            is_gone("-session-") && is_gone("-bound-"),
+            "{case}: {left:?}"
+        );
         assert_eq!(sessions(&gatepost, "ended_at IS NULL"), 0, "{case}");
         assert!(!is_signed_in(&mut bound.browser.clone()), "{case}");
     }
@@ -329,7 +360,9 @@ fn what_is_left_of_a_session_that_is_over_is_cleared_before_anybody_signs_in() {
     let gatepost = start();
     let bound = BoundBrowser::sign_in(&gatepost);
     let mut restarted = bound.browser.clone();
-    restarted.cookies.retain(|name, _| !name.contains("-session-"));
+    restarted
+        .cookies
+        .retain(|name, _| !name.contains("-session-"));
     let mut ended = bound.browser.clone();
     gatepost.run_sql("UPDATE sessions SET ended_at = now()");
     for browser in [&mut restarted, &mut ended] {
@@ -381,7 +414,9 @@ fn switched_off_it_is_as_if_it_had_never_been_and_switched_on_again_it_holds() {
         gatepost.set("GATEPOST_BOUND_SESSIONS", setting);
         gatepost.serve();
         assert_eq!(is_signed_in(&mut copied), is_worth_something, "{setting}");
-        bound.refresh(&gatepost, &[&proof]).assert_status_for(setting, status);
+        bound
+            .refresh(&gatepost, &[&proof])
+            .assert_status_for(setting, status);
         let (_, answer) = signed_in(&gatepost);
         assert_eq!(challenge_offered(&answer).is_some(), setting == "on");
     }
@@ -390,7 +425,9 @@ fn switched_off_it_is_as_if_it_had_never_been_and_switched_on_again_it_holds() {
     gatepost.serve();
     bind(&gatepost, &["a.b.c"]).assert_status(404);
     let mut restarted = bound.browser.clone();
-    restarted.cookies.retain(|name, _| !name.contains("-session-"));
+    restarted
+        .cookies
+        .retain(|name, _| !name.contains("-session-"));
     assert!(!clears_storage(&sign_in_page(&mut restarted)));
 }
 

@@ -250,10 +250,17 @@ fn ending_a_session_by_command_does_the_same() {
 #[test]
 fn a_browser_that_cannot_prove_its_key_is_signed_out_until_it_can_and_nothing_else_ends() {
     let scene = || scene_at(Gatepost::lent_with(&document(), &bound::SETTINGS));
-    let since = "UPDATE sessions SET bound_to = sha256('key'), bound_at = now() - interval '31 seconds'";
+    let since =
+        "UPDATE sessions SET bound_to = sha256('key'), bound_at = now() - interval '31 seconds'";
     let mut refused = scene();
     refused.run(since);
-    assert_eq!(refused.left(), Left { session: false, ..ALL });
+    assert_eq!(
+        refused.left(),
+        Left {
+            session: false,
+            ..ALL
+        }
+    );
     drop(refused);
     let mut back = scene();
     back.run(since);

@@ -40,7 +40,7 @@ pub const PATHS: [&str; 11] = [
     "/external",
 ];
 
-const TYP: &str = "dbsc+jwt";
+pub const TYP: &str = "dbsc+jwt";
 const LONGEST_PROOF: usize = 4_096;
 /// Of an RSA key, in bytes: 4,096 bits.
 const LONGEST_MODULUS: usize = 512;
@@ -92,7 +92,7 @@ pub struct BoundCookie {
 }
 
 impl BindingChallenge {
-    pub const PREFIX: &str = "bind_";
+    pub const PREFIX: &'static str = "bind_";
 
     pub fn of(session: &Session, handle_hash: [u8; 32], now: Instant) -> BindingChallenge {
         BindingChallenge {
@@ -111,7 +111,7 @@ impl BindingChallenge {
 }
 
 impl BoundIdentifier {
-    pub const PREFIX: &str = "id_";
+    pub const PREFIX: &'static str = "id_";
 
     pub fn is_alive(&self, now: Instant) -> bool {
         now < self.ends_at
@@ -128,7 +128,7 @@ impl BoundIdentifier {
 }
 
 impl RefreshChallenge {
-    pub const PREFIX: &str = "proof_";
+    pub const PREFIX: &'static str = "proof_";
 
     pub fn is_fresh(&self, sid: &Sid, now: Instant) -> bool {
         let is_of_now =
@@ -138,7 +138,7 @@ impl RefreshChallenge {
 }
 
 impl BoundCookie {
-    pub const PREFIX: &str = "cookie_";
+    pub const PREFIX: &'static str = "cookie_";
 
     fn is_of(&self, session: &Session, now: Instant) -> bool {
         self.sid == session.sid && Some(self.key) == session.bound_to && now < self.ends_at
@@ -191,10 +191,7 @@ impl UnverifiedKeyProof {
         };
         let text = unquoted(header);
         let jws = UnverifiedJws::parse(text).filter(|_| text.len() <= LONGEST_PROOF)?;
-        let is_taken = matches!(
-            jws.alg,
-            SigningAlgorithm::Es256 | SigningAlgorithm::Rs256
-        );
+        let is_taken = matches!(jws.alg, SigningAlgorithm::Es256 | SigningAlgorithm::Rs256);
         if !is_taken || jws.typ.as_deref() != Some(TYP) {
             return None;
         }
@@ -317,7 +314,11 @@ mod tests {
             (bound_for(31), Some(&of_another_key), Binding::Refused),
         ];
         for (session, cookie, binding) in rows {
-            assert_eq!(judge(&session, cookie, NOW), binding, "{session:?} {cookie:?}");
+            assert_eq!(
+                judge(&session, cookie, NOW),
+                binding,
+                "{session:?} {cookie:?}"
+            );
         }
     }
 
@@ -432,7 +433,10 @@ mod tests {
         for (header, skipped) in [
             (None, Skipped::None),
             (Some("quota_exceeded"), Skipped::QuotaExceeded),
-            (Some("unreachable;session_identifier=\"a\""), Skipped::Unreachable),
+            (
+                Some("unreachable;session_identifier=\"a\""),
+                Skipped::Unreachable,
+            ),
             (Some("server_error"), Skipped::ServerError),
             (Some("\u{1}"), Skipped::Other),
         ] {
