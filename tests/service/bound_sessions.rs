@@ -2,6 +2,8 @@
 //! what the cookie of such a session is worth elsewhere, and what ends it. A program plays the
 //! browser; a real one is in `tests/e2e`.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::bound::{
@@ -399,6 +401,25 @@ fn a_refresh_asks_no_database_and_every_process_answers_it() {
         let mut browser = gatepost.browser();
         browser.cookies = bound.browser.cookies.clone();
         assert!(is_signed_in(&mut browser));
+    }
+}
+
+#[test]
+fn a_line_of_the_master_secret_that_is_removed_ends_what_it_sealed() {
+    let mut gatepost = Gatepost::start_with(&document(), &SETTINGS);
+    let mut bound = BoundBrowser::sign_in(&gatepost);
+    let good = bound.proof(&gatepost);
+    pass_half_a_minute(&gatepost);
+    let line = |byte: u8| STANDARD.encode([byte; 32]) + "\n";
+    for (name, lines, status) in [("both", line(7) + &line(42), 200), ("alone", line(7), 401)] {
+        let file = gatepost.private_file(name, &lines);
+        gatepost.set("GATEPOST_SECRET_FILE", file.to_str().unwrap());
+        gatepost.run_well(&["secret", "rotate"], "");
+        gatepost.stop();
+        gatepost.serve();
+        let answer = bound.refresh(&gatepost, &[&good]);
+        answer.assert_status_for(name, status);
+        assert_eq!(is_signed_in(&mut bound.browser), status == 200, "{name}");
     }
 }
 
