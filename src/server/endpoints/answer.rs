@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
+use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::login::known_browser;
@@ -23,6 +24,7 @@ use gatepost_protocol::authorize::authorization_code::{AuthorizationCode, redire
 use gatepost_protocol::authorize::authorize_request::{Ending, LandingPage, ReturnPath};
 use gatepost_protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use gatepost_protocol::device::device_code::DeviceDecision;
+use gatepost_protocol::login::bound_session::Binding;
 use gatepost_protocol::logout::end_session::session_state;
 use gatepost_protocol::token::access_token::StandsOn;
 use gatepost_protocol::token::audience::narrow;
@@ -52,7 +54,8 @@ const USER_AGENT: usize = 200;
 ///   browser: it goes on under a new handle.
 /// - That session turns out to have ended: a new one begins. A factor that was proved only within
 ///   that session does not suffice: `None`.
-/// - It has any other session: a new one begins, and that one ends.
+/// - It has any other session, or one that is bound to a key which it did not show: a new one
+///   begins, and that one ends.
 /// - Their way in is no longer one, or the user was revoked meanwhile: `None`.
 pub fn begin_session(
     context: RequestContext<'_>,
@@ -79,7 +82,10 @@ pub fn begin_session(
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = session_event("signed_in", context, proof, &row);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
-            return Ok(Some(begun(handle, row, user)));
+            return Ok(Some(CurrentSession {
+                binding: current_session.binding,
+                ..begun(handle, row, user)
+            }));
         }
         // That session has ended meanwhile. A second factor that was asked for within it has its
         // `auth_time`: the first factor was proved in that session alone, and ended with it.
@@ -94,14 +100,11 @@ pub fn begin_session(
     }
     // A session that could not be renewed ends. Where the renewal failed, it has ended already, or
     // goes on under a handle that this browser does not have.
-    if let Some(current_session) = current_session.filter(|_| renewable.is_none()) {
-        let event = session_event("signed_out", context, proof, &current_session.row);
-        sessions::end(
-            &app.store,
-            current_session.row.day,
-            &current_session.row.sid,
-            &event,
-        )?;
+    let replaced = current_session.filter(|_| renewable.is_none());
+    if let Some(replaced) = replaced.or(context.refused) {
+        let row = &replaced.row;
+        let event = session_event("signed_out", context, proof, row);
+        sessions::end(&app.store, row.day, &row.sid, &event)?;
     }
     Ok(Some(begun(handle, new, user)))
 }
@@ -113,13 +116,16 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
         user,
         browser_state: Some(cookies::new_browser_state()),
         consent: KnownConsent::Unread,
+        binding: Binding::Unbound,
     }
 }
 
 /// The answer with the cookies of the session that began: the session, its state, and that this
-/// browser is known. For such a session [`grant`] sets none of them.
+/// browser is known. For such a session [`grant`] sets none of them. No other answer offers to bind
+/// the session: whoever has a stolen cookie is to get no offer.
 pub fn carried_by(app: &App, response: Response, session: &CurrentSession) -> Response {
     let response = session.carried_by(app, response);
+    let response = bound_session::offer(app, response, &session.row, &session.handle);
     let response = known_browser::remember(app, response, &session.user.sub);
     match &session.browser_state {
         Some(state) => cookies::set_browser_state(&app.config, response, state),
@@ -176,6 +182,9 @@ fn new_session(
         used_at: created_at,
         expires_at,
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     }
 }
 
@@ -197,6 +206,9 @@ fn renewed(
         created_at: before.created_at,
         expires_at: before.expires_at,
         ended_at: before.ended_at,
+        bound_to: before.bound_to,
+        bound_at: before.bound_at,
+        refused_at: before.refused_at,
         ..new
     }
 }

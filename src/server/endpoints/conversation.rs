@@ -23,8 +23,9 @@
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::linked;
+use crate::endpoints::bound_session;
 use crate::endpoints::consent;
-use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::current_session::Presence;
 use crate::endpoints::letters::new_browser;
 use crate::endpoints::login::{self, Drawn, second_factor};
 use crate::endpoints::transaction::{
@@ -34,7 +35,7 @@ use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
-use gatepost_protocol::authorize::authorize_request::Ending;
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
 use gatepost_protocol::device::device_code::DeviceDecision;
 use gatepost_protocol::sealed_request::SealedPurpose;
@@ -125,15 +126,16 @@ fn meet(
     page: Page,
     take: impl FnOnce(RequestContext<'_>) -> Result<Taken>,
 ) -> Result<Response> {
-    let current_session = app
+    let presence = app
         .require_fresh_registry()
-        .and_then(|()| CurrentSession::find_at(app, request, transaction.client_id()))
+        .and_then(|()| Presence::find(app, request, transaction.client_id()))
         .map_err(|failure| transaction.noted_failure(transaction.report_outage(failure)))?;
     let context = RequestContext {
         app,
         request,
         transaction,
-        current_session: current_session.as_ref(),
+        current_session: presence.signed_in(),
+        refused: presence.refused(),
         someone_else: page == Page::Login && login::says_someone_else(request),
     };
     take(context)
@@ -260,7 +262,7 @@ fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response>
     let wants_fresh = arrives && transaction.wants_fresh_sign_in();
     let is_consent = page == Page::Consent;
     match (interaction, context.in_session()) {
-        (Interaction::Refuse(refusal), _) => Err(transaction.refuse(refusal)),
+        (Interaction::Refuse(refusal), _) => Err(transaction.refuse(told(context, refusal))),
         // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
         // to sign in. So does whoever asked there to sign in as somebody else.
         (_, _) if page == Page::Login && (wants_fresh || context.someone_else && arrives) => {
@@ -297,6 +299,18 @@ fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response>
             let agreed = matches!(step, Step::AfterConsent { .. });
             answer::grant(signed_in, &scope, consent, agreed)
         }
+    }
+}
+
+/// The refusal, with the reason where they must sign in because their session was refused.
+fn told(context: RequestContext<'_>, refusal: AuthorizeRefusal) -> AuthorizeRefusal {
+    if context.refused.is_none() || refusal.code != AuthorizeErrorCode::LoginRequired {
+        return refusal;
+    }
+    AuthorizeRefusal {
+        reason: Reason::UnboundRequest,
+        detail: Some(bound_session::skipped_detail(context.request)),
+        ..refusal
     }
 }
 
