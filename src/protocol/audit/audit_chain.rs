@@ -16,10 +16,11 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 77] = [
+pub const EVENTS: [&str; 79] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
+    "bound_session_refused",
     OPENED,
     "client_authentication_failed",
     "client_changed",
@@ -72,6 +73,7 @@ pub const EVENTS: [&str; 77] = [
     "registration_changed",
     "registration_removed",
     "second_factor_failed",
+    "session_bound",
     "session_ended",
     "sign_in_failed",
     "sign_up_link_ended",
