@@ -50,6 +50,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     14 "0014_bcrypt";
     15 "0015_ends_of_people";
     16 "0016_those_who_have_an_end";
+    17 "0017_bound_sessions";
 };
 
 pub const LEVELS: &str =
@@ -170,6 +171,7 @@ mod tests {
         "e00289b4345b244a113dab1f1ea119e56f19f9b348644e50dc067be6e1fe8363",
         "0940107b8b97fdf24e5da28c59a9decb4dcb104b939682feb2e6eae0819e476c",
         "3005143c84d1608f456b83f5a6ad9d9f733836f52e62368e526421803b7390dd",
+        "482e8a4640fe52d442947d58835b54e77ef0a21fe1eb846f77108fcb8949bf72",
     ];
 
     #[test]

@@ -14,7 +14,7 @@ use super::session_endings::others;
 use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, if_there, user};
-use super::values::{column, read, tenant, tenant_text};
+use super::values::{column, key_thumbprint, read, tenant, tenant_text};
 use crate::Result;
 use gatepost_protocol::words::epochs::SessionEpochs;
 use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
@@ -367,12 +367,13 @@ pub fn renew(
 fn session(row: &Row) -> Result<Session> {
     read!(row, Session {
         day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, source, user_agent,
-        created_at, used_at, expires_at, ended_at;
+        created_at, used_at, expires_at, ended_at, bound_at, refused_at;
         subject: column(row, "session_sub")?,
         tenant: tenant(row, "session_tenant")?,
         epochs: SessionEpochs {
             installation: column(row, "installation_epoch")?,
             user: column(row, "user_epoch")?
         },
+        bound_to: key_thumbprint(row, "bound_to")?,
     })
 }

@@ -171,7 +171,7 @@ const PIECES: [Piece; 36] = [
         sql: "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, \
          s.tenant AS session_tenant, s.identity_provider, s.upstream_issuer, \
          s.installation_epoch, s.user_epoch, s.source, s.user_agent, s.created_at, s.used_at, \
-         s.expires_at, s.ended_at",
+         s.expires_at, s.ended_at, s.bound_to, s.bound_at, s.refused_at",
     },
     Piece {
         name: "{grant}",

@@ -468,6 +468,18 @@ reasons! {
     TokenNotOfProgram "GP1407" "The access token must be one without a user, with the scope"
         "Get it by client_credentials, with the scope that the answer names, and register that at \
             the client.";
+    // Sessions that are bound to a key of the browser
+    UnboundRequest "GP1480" "The browser did not show that it is the one that signed in."
+        "Sign in again. The session is bound to a key of the browser that signed in: its cookie \
+            came alone, from another browser or because the key could not be used. Where the log \
+            says skipped, the browser says why.";
+    BindingRefused "GP1481" "The session was not bound to the browser's key."
+        "The challenge is older than 60 seconds or of a session that goes on no more, another key \
+            was first, or the signature is wrong. The session goes on without a key until the next \
+            sign-in.";
+    BoundRefreshRefused "GP1482" "The browser's proof of its key is not valid."
+        "The identifier is not one of this service's, or its session has run out, or the proof is \
+            by another key. People sign in again.";
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong."
         "Check both; the log does not say which.";

@@ -90,6 +90,9 @@ pub fn session() -> Session {
         created_at: NOW,
         used_at: NOW,
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::words::epochs::SessionEpochs;
-use crate::words::identifiers::{Sid, Subject, TenantName};
+use crate::words::identifiers::{KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::{Day, Instant};
 use crate::words::json::JsonObject;
 use crate::words::strength::Strength;
@@ -76,6 +76,11 @@ pub struct Session {
     pub used_at: Instant,
     pub expires_at: Instant,
     pub ended_at: Option<Instant>,
+    /// The key of the browser that it is bound to, and since when.
+    pub bound_to: Option<KeyThumbprint>,
+    pub bound_at: Option<Instant>,
+    /// When a request that did not show that key was last told of. To the hour.
+    pub refused_at: Option<Instant>,
 }
 
 impl Session {

@@ -130,6 +130,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
             &[("any", false), ("issuer", true)],
             false,
         ),
+        bound_sessions: reader.choice(&BOUND_SESSIONS, &switch, false),
         scim: reader.choice(&SCIM, &switch, false),
         admin_api: reader.choice(&ADMIN_API, &switch, false),
         administration: administration(reader, &switch),

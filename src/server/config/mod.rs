@@ -80,6 +80,8 @@ pub struct Config {
     pub id_jag: bool,
     /// `GATEPOST_CLIENT_ASSERTION_AUDIENCE`: whether client assertions must name the issuer.
     pub client_assertions_name_issuer: bool,
+    /// `GATEPOST_BOUND_SESSIONS`: browsers that can are asked to bind their sessions to a key.
+    pub bound_sessions: bool,
     /// `GATEPOST_SCIM`
     pub scim: bool,
     /// `GATEPOST_ADMIN_API`

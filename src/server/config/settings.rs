@@ -135,6 +135,9 @@ settings! {
     CLIENT_ASSERTION_AUDIENCE: Text, Is("any"),
         "`aud` of the JWTs that clients authenticate with: `issuer` (RFC 10070), or `any`: also \
          the token endpoint's URL";
+    BOUND_SESSIONS: Text, Is("off"),
+        "`on`: browsers that can bind their session to a key of the device (DBSC), and its cookie \
+         alone is worth nothing elsewhere. Needs a base URL with https and without a path";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
     ADMIN_API: Text, Is("off"),

@@ -113,6 +113,7 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
         user,
         browser_state: Some(cookies::new_browser_state()),
         consent: KnownConsent::Unread,
+        binding: Binding::Unbound,
     }
 }
 
@@ -176,6 +177,9 @@ fn new_session(
         used_at: created_at,
         expires_at,
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     }
 }
 
@@ -197,6 +201,9 @@ fn renewed(
         created_at: before.created_at,
         expires_at: before.expires_at,
         ended_at: before.ended_at,
+        bound_to: before.bound_to,
+        bound_at: before.bound_at,
+        refused_at: before.refused_at,
         ..new
     }
 }

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::linked;
 use crate::endpoints::consent;
-use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::current_session::Presence;
 use crate::endpoints::letters::new_browser;
 use crate::endpoints::login::{self, Drawn, second_factor};
 use crate::endpoints::transaction::{
@@ -125,15 +125,16 @@ fn meet(
     page: Page,
     take: impl FnOnce(RequestContext<'_>) -> Result<Taken>,
 ) -> Result<Response> {
-    let current_session = app
+    let presence = app
         .require_fresh_registry()
-        .and_then(|()| CurrentSession::find_at(app, request, transaction.client_id()))
+        .and_then(|()| Presence::find(app, request, transaction.client_id()))
         .map_err(|failure| transaction.noted_failure(transaction.report_outage(failure)))?;
     let context = RequestContext {
         app,
         request,
         transaction,
-        current_session: current_session.as_ref(),
+        current_session: presence.signed_in(),
+        refused: presence.refused(),
         someone_else: page == Page::Login && login::says_someone_else(request),
     };
     take(context)

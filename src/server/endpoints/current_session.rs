@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::failure::Result;
+use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::{Request, Response};
 use crate::pages::frame::Account;
 use gatepost_protocol::authorize::authorize_request::AuthorizeRequest;
+use gatepost_protocol::login::bound_session::Binding;
 use gatepost_protocol::words::identifiers::{ClientId, Sid};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, SignIn};
@@ -29,6 +31,19 @@ pub struct CurrentSession {
     /// The browser's part of `session_state`. `None` when this browser sent none.
     pub browser_state: Option<SecretText>,
     pub consent: KnownConsent,
+    /// Whether it is bound to a key of its browser, and the request showed that.
+    pub binding: Binding,
+}
+
+/// Whom the cookies of a request show.
+#[derive(Clone, Debug)]
+pub enum Presence {
+    /// They show no session, or none that stands.
+    Nobody,
+    SignedIn(Box<CurrentSession>),
+    /// Their session stands, and is bound to a key that the request does not show
+    /// ([`Binding::Refused`]): it counts as signed out, and may only be ended.
+    Refused(Box<CurrentSession>),
 }
 
 /// What the user allows the client of this request, as far as the session's look-up told.
@@ -39,29 +54,65 @@ pub enum KnownConsent {
     Read(Option<ConsentRow>),
 }
 
-impl CurrentSession {
-    /// The live session of this browser, if it has one.
-    pub fn find(app: &App, request: &Request) -> Result<Option<CurrentSession>> {
-        CurrentSession::find_at(app, request, None)
-    }
-
-    /// The same, with what its user allows that client.
-    pub fn find_at(
-        app: &App,
-        request: &Request,
-        client_id: Option<&ClientId>,
-    ) -> Result<Option<CurrentSession>> {
+impl Presence {
+    /// Whom this request shows, with what they allow that client. The one place that judges whether
+    /// a bound session comes from its browser.
+    pub fn find(app: &App, request: &Request, client_id: Option<&ClientId>) -> Result<Presence> {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
-            return Ok(None);
+            return Ok(Presence::Nobody);
         };
         let browser_state = cookies::browser_state(&app.config, request);
-        CurrentSession::read(app, handle, browser_state, client_id)
+        let Some(mut session) = CurrentSession::read(app, handle, browser_state, client_id)? else {
+            return Ok(Presence::Nobody);
+        };
+        session.binding = bound_session::judge(app, request, &session.row);
+        Ok(match session.binding {
+            Binding::Unbound | Binding::Bound | Binding::Crossing => {
+                note_use(app, &session.row);
+                Presence::SignedIn(Box::new(session))
+            }
+            Binding::Refused => {
+                bound_session::note_refusal(app, request, &session.row);
+                Presence::Refused(Box::new(session))
+            }
+        })
     }
 
+    pub fn signed_in(&self) -> Option<&CurrentSession> {
+        match self {
+            Presence::SignedIn(session) => Some(session),
+            Presence::Nobody | Presence::Refused(_) => None,
+        }
+    }
+
+    pub fn refused(&self) -> Option<&CurrentSession> {
+        match self {
+            Presence::Refused(session) => Some(session),
+            Presence::Nobody | Presence::SignedIn(_) => None,
+        }
+    }
+}
+
+impl CurrentSession {
+    /// The session that this browser is signed in with, if it is.
+    pub fn find(app: &App, request: &Request) -> Result<Option<CurrentSession>> {
+        Ok(match Presence::find(app, request, None)? {
+            Presence::SignedIn(session) => Some(*session),
+            Presence::Nobody | Presence::Refused(_) => None,
+        })
+    }
+
+    /// The same session as it is now. The request that showed it is the same.
     pub fn read_again(&self, app: &App) -> Result<Option<CurrentSession>> {
-        CurrentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
+        let browser_state = self.browser_state.clone();
+        let read = CurrentSession::read(app, self.handle.clone(), browser_state, None)?;
+        Ok(read.map(|session| CurrentSession {
+            binding: self.binding,
+            ..session
+        }))
     }
 
+    /// The session of that handle if it stands, bound or not.
     fn read(
         app: &App,
         handle: SessionHandle,
@@ -82,15 +133,13 @@ impl CurrentSession {
             Some(_) => KnownConsent::Read(consent),
             None => KnownConsent::Unread,
         };
-        if stands {
-            note_use(app, &session);
-        }
         Ok(user.filter(|_| stands).map(|user| CurrentSession {
             handle,
             row: session,
             user,
             browser_state,
             consent,
+            binding: Binding::Unbound,
         }))
     }
 

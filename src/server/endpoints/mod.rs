@@ -4,6 +4,7 @@
 pub mod account;
 pub mod answer;
 pub mod answers;
+pub mod bound_session;
 pub mod consent;
 pub mod conversation;
 pub mod cookies;

@@ -433,6 +433,8 @@ pub struct RequestContext<'a, S = Option<&'a CurrentSession>> {
     pub request: &'a Request,
     pub transaction: &'a AuthorizationTransaction,
     pub current_session: S,
+    /// The session of the cookie where it counts as signed out: see [`Presence::Refused`].
+    pub refused: Option<&'a CurrentSession>,
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
 }
@@ -532,6 +534,7 @@ impl<'a, S> RequestContext<'a, S> {
             app: self.app,
             request: self.request,
             transaction: self.transaction,
+            refused: self.refused,
             someone_else: self.someone_else,
         }
     }

@@ -397,6 +397,9 @@ fn account_page(
         used_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(36_000)),
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     };
     let sessions = [session("SID", LOCAL), session(name, name)];
     let allowance = Allowance {

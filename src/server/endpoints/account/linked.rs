@@ -186,6 +186,7 @@ pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response> {
         request,
         transaction: &transaction,
         current_session: &current_session,
+        refused: None,
         someone_else: false,
     };
     match identified {

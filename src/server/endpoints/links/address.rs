@@ -51,6 +51,7 @@ impl Link for AddressLink {
             request,
             transaction,
             current_session,
+            refused: None,
             someone_else: false,
         };
         let user = current_session.user.clone().into_core();

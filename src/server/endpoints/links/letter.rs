@@ -65,6 +65,7 @@ impl FactorForm<'_> {
             request: self.page.presentation.request,
             transaction,
             current_session: None,
+            refused: None,
             someone_else: false,
         };
         if self.page.is_post() {

@@ -46,6 +46,7 @@ pub fn to_signed_in(
         request,
         transaction: &transaction,
         current_session,
+        refused: None,
         someone_else: false,
     };
     let interaction = context.judge(Step::Arrival)?.interaction;
