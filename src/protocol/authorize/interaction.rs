@@ -236,8 +236,8 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
 }
 
 /// Whether only a session with a key of its browser would do. Without one, a session counts for a
-/// while after its sign-in, and for an answer to the consent page: its form shows that the session
-/// counted when the page was drawn ([`Step::AfterConsent`]).
+/// while after its sign-in, which an identity provider may date back; and for an answer to the
+/// consent page, whose form says that the session counted when it was drawn.
 ///
 /// When the request came in is not asked: a thief could make one, wait for a sign-in, and use its
 /// cookie for as long as requests live.
@@ -245,12 +245,10 @@ fn must_be_bound(situation: &Situation<'_>, session: &Session) -> bool {
     let is_required = situation
         .client
         .is_some_and(|client| client.require_bound_session);
-    // A sign-in by an identity provider may be told to be older than it is here.
-    let signed_in_at = session.auth_time.max(session.created_at);
     let counts = match situation.step {
         Step::AfterSignIn | Step::AfterConsent { .. } => true,
         Step::Arrival | Step::AfterAccountChosen | Step::AfterWishDeclined => {
-            situation.now < signed_in_at.plus(UNBOUND_GRACE)
+            situation.now < session.auth_time.plus(UNBOUND_GRACE)
         }
     };
     is_required && !situation.is_bound && !counts

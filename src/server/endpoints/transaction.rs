@@ -640,7 +640,7 @@ impl<'a> RequestContext<'a> {
             client: transaction.registration(),
             catalogue: &transaction.snapshot.catalogue,
             session: current_session.map(|current_session| &current_session.row),
-            is_bound: current_session.is_some_and(|current_session| current_session.is_bound(app)),
+            is_bound: current_session.is_some_and(|current_session| current_session.is_bound()),
             role: user.and_then(|user| user.claims.get("role")),
             minimum_acr: transaction.minimum_acr(&app.config),
             strongest_acr,

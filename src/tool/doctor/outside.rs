@@ -16,6 +16,7 @@ use gatepost_registration::finding::Finding;
 use gatepost_server::config::{Config, ListenAddress};
 use gatepost_server::outbound::{Outbound, OutboundAnswer, OutboundError, OutboundRequest};
 
+mod bound_session;
 mod certificate;
 mod proofs;
 mod rsa_key_exchange;
@@ -299,6 +300,9 @@ impl Visitor<'_> {
             !cut.is_empty() => weak "{cut}, so some sign-ins fail: make room for 16 KiB",
         } else "long addresses and header fields pass");
         proofs::judge(self, &mut nonces, &inside.proving, findings);
+        if self.config.bound_sessions {
+            bound_session::judge(self, &inside.bound_sessions, nonces.latest, findings);
+        }
     }
 }
 
