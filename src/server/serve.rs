@@ -113,6 +113,13 @@ fn run(typed: ServeArguments, program: Program) -> Result<ExitCode, String> {
              needs"
         ));
     }
+    let base_url = &config.base_url;
+    if config.bound_sessions && (!base_url.is_https() || !base_url.path().is_empty()) {
+        return Err(String::from(
+            "GATEPOST_BOUND_SESSIONS is on, and needs a GATEPOST_BASE_URL with https and without a \
+             path",
+        ));
+    }
     if typed.is_server_process {
         return Ok(serve(config, typed.is_successor, program));
     }

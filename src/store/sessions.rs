@@ -16,8 +16,9 @@ use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, if_there, user};
 use super::values::{column, key_thumbprint, read, tenant, tenant_text};
 use crate::Result;
+use gatepost_protocol::login::bound_session::BindingChallenge;
 use gatepost_protocol::words::epochs::SessionEpochs;
-use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
+use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::session::Session;
 
@@ -169,6 +170,57 @@ WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timest
 pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result {
     let bound = bind!(TOUCH, ..session { day, sid }, unless_after);
     store.execute(bound).map(drop)
+}
+
+// Two registrations at once wait for one another here, and the second finds the key of the first.
+const BIND: &str = "
+WITH found AS MATERIALIZED (
+    SELECT bound_to FROM sessions
+    WHERE day = :day::int4 AND sid = :sid::text AND handle_hash = :handle_hash::bytea
+      AND ended_at IS NULL AND (bound_to IS NULL OR bound_to = :key::bytea)
+    FOR UPDATE
+), bound AS (
+    UPDATE sessions SET bound_to = :key::bytea, bound_at = clock_timestamp()
+    WHERE day = :day::int4 AND sid = :sid::text
+      AND EXISTS (SELECT FROM found WHERE bound_to IS NULL)
+    RETURNING sid
+), {audited bound} FROM found";
+
+/// Binds a session to a key, with the event, unless it is bound to it. `false` where another key
+/// came first, or the session has ended or has had another sign-in since the challenge was made.
+pub fn bind(
+    store: &Store,
+    challenge: &BindingChallenge,
+    key: KeyThumbprint,
+    audit: &AuditEvent<'_>,
+) -> Result<bool> {
+    let bound = bind!(
+        BIND,
+        ..challenge { day, sid },
+        handle_hash = &challenge.handle_hash[..],
+        key = &key.0[..]
+    );
+    store.change(bound, audit)
+}
+
+const NOTE_REFUSAL: &str = "
+WITH noted AS (
+    UPDATE sessions SET refused_at = clock_timestamp()
+    WHERE day = :day::int4 AND sid = :sid::text
+      AND (refused_at <= :unless_after::timestamptz) IS NOT FALSE
+    RETURNING sid
+), {audited noted} FROM noted";
+
+/// Notes that a request did not show the key of the session, with the event, unless somebody has
+/// since `unless_after`.
+pub fn note_refusal(
+    store: &Store,
+    session: &Session,
+    unless_after: Instant,
+    audit: &AuditEvent<'_>,
+) -> Result {
+    let bound = bind!(NOTE_REFUSAL, ..session { day, sid }, unless_after);
+    store.change(bound, audit).map(drop)
 }
 
 // The user is looked up for each session: Postgres else reads all sessions to join them.

@@ -57,6 +57,7 @@ const FLOORS: &[Layers] = &[
             &["consent", "login"],
             &["transaction"],
             &["current_session"],
+            &["bound_session"],
             &["cookies", "discovery", "forms", "metrics", "notices"],
             &["answers"],
             &["static_files"],

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
@@ -110,7 +110,8 @@ impl UnverifiedJws {
         })
     }
 
-    /// The key in the header, which a DPoP proof alone brings. It says nothing of who signed.
+    /// The key in the header, which proofs alone bring: those of DPoP, and the first of a bound
+    /// session. It says nothing of who signed.
     pub fn embedded_key(&self) -> Option<Value> {
         let (header, _) = self.signing_input.split_once('.')?;
         members(header)?.remove("jwk")
@@ -128,7 +129,7 @@ fn members(header: &str) -> Option<JsonObject> {
 }
 
 /// Plain numbers, big-endian.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublicKey {
     Rsa {
         n: Vec<u8>,

@@ -1,7 +1,151 @@
 //! Sessions that are bound to a key of their browser: Device Bound Session Credentials (DBSC, W3C
-//! draft of February 2026).
+//! draft of February 2026), as Chromium 156 has them. The cookie of such a session is worth nothing
+//! without a second one that ends within minutes, and the browser gets the next only by proving the
+//! key.
+//!
+//! Nothing is stored but the key's thumbprint, beside the session. What must be known of a browser
+//! that registers or proves its key stands in four texts, which the caller seals. This file says
+//! what they hold and how long they are good, reads proofs, and judges sessions. The caller
+//! verifies signatures.
 
-/// Whether a session is bound to a key of its browser, and the request showed that it comes from
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::keys::jwt::{PublicKey, UnverifiedJws};
+use crate::keys::key_set;
+use crate::words::client::SigningAlgorithm;
+use crate::words::identifiers::{KeyThumbprint, Sid, Subject};
+use crate::words::instant::{Day, Instant};
+use crate::words::json::Members;
+use crate::words::named::named;
+use crate::words::session::Session;
+
+pub const BIND_PATH: &str = "/session/bind";
+pub const REFRESH_PATH: &str = "/session/refresh";
+/// Each page that reads a session is one of these or lies below one. Requests of others wait for no
+/// refresh.
+pub const PATHS: [&str; 11] = [
+    "/connect/authorize",
+    "/connect/endsession",
+    "/login",
+    "/consent",
+    "/logout",
+    "/start",
+    "/account",
+    "/admin",
+    "/device",
+    "/join",
+    "/external",
+];
+
+const TYP: &str = "dbsc+jwt";
+const LONGEST_PROOF: usize = 4_096;
+/// Of an RSA key, in bytes: 4,096 bits.
+const LONGEST_MODULUS: usize = 512;
+const REGISTERS_WITHIN: Duration = Duration::from_secs(60);
+/// For a registration and for the requests that left before its answer.
+const CROSSES_WITHIN: Duration = Duration::from_secs(30);
+/// A browser signs a new challenge alone. So it signs once in 15 minutes: browsers allow six
+/// signatures in nine minutes, for all hosts of a domain together.
+const PROVES_WITHIN: Duration = Duration::from_secs(900);
+/// By how much the clock of another process may be ahead.
+const FURTHEST_AHEAD: Duration = Duration::from_secs(60);
+/// `Max-Age` of the bound cookie, in seconds. Its seal is good for a minute more.
+pub const COOKIE_SECONDS: u64 = 600;
+const COOKIE_LIFETIME: Duration = Duration::from_secs(COOKIE_SECONDS + 60);
+
+/// The challenge of a registration, which the answer to a sign-in brings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingChallenge {
+    pub day: Day,
+    pub sid: Sid,
+    pub subject: Subject,
+    /// The handle of the same answer: another sign-in has another one.
+    pub handle_hash: [u8; 32],
+    pub session_ends_at: Instant,
+    pub made_at: Instant,
+}
+
+/// `session_identifier`: all that a refresh must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundIdentifier {
+    pub sid: Sid,
+    pub key: PublicKey,
+    pub ends_at: Instant,
+}
+
+/// The challenge of a refresh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefreshChallenge {
+    pub sid: Sid,
+    pub made_at: Instant,
+}
+
+/// The bound cookie: whoever got it had proved the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundCookie {
+    pub sid: Sid,
+    pub key: KeyThumbprint,
+    pub ends_at: Instant,
+}
+
+impl BindingChallenge {
+    pub const PREFIX: &str = "bind_";
+
+    pub fn of(session: &Session, handle_hash: [u8; 32], now: Instant) -> BindingChallenge {
+        BindingChallenge {
+            day: session.day,
+            sid: session.sid.clone(),
+            subject: session.subject.clone(),
+            handle_hash,
+            session_ends_at: session.expires_at,
+            made_at: now,
+        }
+    }
+
+    pub fn is_fresh(&self, now: Instant) -> bool {
+        now <= self.made_at.plus(REGISTERS_WITHIN)
+    }
+}
+
+impl BoundIdentifier {
+    pub const PREFIX: &str = "id_";
+
+    pub fn is_alive(&self, now: Instant) -> bool {
+        now < self.ends_at
+    }
+
+    /// The cookie for whoever has just proved the key.
+    pub fn cookie(&self, now: Instant) -> BoundCookie {
+        BoundCookie {
+            sid: self.sid.clone(),
+            key: self.key.key_thumbprint(),
+            ends_at: now.plus(COOKIE_LIFETIME),
+        }
+    }
+}
+
+impl RefreshChallenge {
+    pub const PREFIX: &str = "proof_";
+
+    pub fn is_fresh(&self, sid: &Sid, now: Instant) -> bool {
+        let is_of_now =
+            self.made_at <= now.plus(FURTHEST_AHEAD) && now <= self.made_at.plus(PROVES_WITHIN);
+        self.sid == *sid && is_of_now
+    }
+}
+
+impl BoundCookie {
+    pub const PREFIX: &str = "cookie_";
+
+    fn is_of(&self, session: &Session, now: Instant) -> bool {
+        self.sid == session.sid && Some(self.key) == session.bound_to && now < self.ends_at
+    }
+}
+
+/// Whether a session is bound to a key of its browser, and a request showed that it comes from
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
@@ -9,8 +153,114 @@ pub enum Binding {
     Unbound,
     /// The request brings the cookie that the key was proved for.
     Bound,
-    /// The key came less than half a minute ago: the request may have left before.
+    /// The key came half a minute ago at most: the request may have left before.
     Crossing,
     /// The request does not show the key.
     Refused,
+}
+
+/// Judges a session by the bound cookie that came along. What else a request says of its binding is
+/// anybody's to say.
+#[must_use]
+pub fn judge(session: &Session, cookie: Option<&BoundCookie>, now: Instant) -> Binding {
+    let crosses = |bound_at: Instant| now <= bound_at.plus(CROSSES_WITHIN);
+    if session.bound_to.is_none() {
+        Binding::Unbound
+    } else if cookie.is_some_and(|cookie| cookie.is_of(session, now)) {
+        Binding::Bound
+    } else if session.bound_at.is_some_and(crosses) {
+        Binding::Crossing
+    } else {
+        Binding::Refused
+    }
+}
+
+/// A proof of a key whose signature is not checked yet.
+#[derive(Clone, Debug)]
+pub struct UnverifiedKeyProof {
+    pub jws: UnverifiedJws,
+    /// `jti`
+    pub challenge: String,
+}
+
+impl UnverifiedKeyProof {
+    /// Reads the header `Secure-Session-Response`: one line, one JWT.
+    pub fn read(headers: &[&str]) -> Option<UnverifiedKeyProof> {
+        let [header] = headers else {
+            return None;
+        };
+        let text = unquoted(header);
+        let jws = UnverifiedJws::parse(text).filter(|_| text.len() <= LONGEST_PROOF)?;
+        let is_taken = matches!(
+            jws.alg,
+            SigningAlgorithm::Es256 | SigningAlgorithm::Rs256
+        );
+        if !is_taken || jws.typ.as_deref() != Some(TYP) {
+            return None;
+        }
+        let challenge = jws.unverified_claims()?.text("jti")?.to_owned();
+        Some(UnverifiedKeyProof { jws, challenge })
+    }
+
+    /// The key that a registration brings: P-256, or RSA of 2,048 to 4,096 bits.
+    pub fn embedded_key(&self) -> Option<PublicKey> {
+        let key = key_set::read(&self.jws.embedded_key()?).ok()??.key;
+        match &key {
+            PublicKey::Rsa { n, .. } if n.len() > LONGEST_MODULUS => None,
+            PublicKey::Rsa { .. } | PublicKey::P256 { .. } | PublicKey::Ed25519 { .. } => Some(key),
+        }
+    }
+}
+
+/// A text in a header. The draft has it in quotes, and browsers send it without.
+pub fn unquoted(header: &str) -> &str {
+    header.trim_matches([' ', '\t', '"'])
+}
+
+/// The header `Secure-Session-Registration` of an answer that offers a binding.
+pub fn registration(challenge: &str) -> String {
+    format!("(ES256 RS256);path=\"{BIND_PATH}\";challenge=\"{challenge}\"")
+}
+
+/// The answer to a registration. Browsers compare `attributes` with those of the cookie that comes
+/// along. Links lead here from anywhere, so any site may begin a refresh.
+pub fn instructions(origin: &str, identifier: &str, cookie: &str, attributes: &str) -> Value {
+    let mut scope = vec![json!({"type": "exclude", "domain": "*", "path": "/"})];
+    for path in PATHS {
+        scope.push(json!({"type": "include", "domain": "*", "path": path}));
+    }
+    json!({
+        "session_identifier": identifier,
+        "refresh_url": format!("{origin}{REFRESH_PATH}"),
+        "allowed_refresh_initiators": ["*"],
+        "scope": {
+            "origin": origin,
+            "include_site": false,
+            "scope_specification": scope,
+        },
+        "credentials": [{"type": "cookie", "name": cookie, "attributes": attributes}],
+    })
+}
+
+named! {
+    /// Why a browser says that it did not refresh before the request (`Secure-Session-Skipped`).
+    pub enum Skipped {
+        /// It says nothing.
+        None = "none",
+        QuotaExceeded = "quota_exceeded",
+        ServerError = "server_error",
+        Unreachable = "unreachable",
+        Other = "other",
+    }
+}
+
+impl Skipped {
+    /// Anybody can send it, so it labels and decides nothing.
+    pub fn of(header: Option<&str>) -> Skipped {
+        let Some(header) = header else {
+            return Skipped::None;
+        };
+        let reason = header.split(';').next().unwrap_or_default().trim();
+        Skipped::from_name(reason).unwrap_or(Skipped::Other)
+    }
 }

@@ -32,6 +32,7 @@ use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
 use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
+use gatepost_protocol::login::bound_session::Skipped;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::upstream::metadata::UpstreamMetadata;
 use gatepost_protocol::words::identifiers::ClientId;
@@ -87,6 +88,8 @@ pub struct Vault {
     pub user_codes: Mac,
     pub throttle_buckets: Mac,
     pub known_browsers: Sealer,
+    /// What browsers bring that have a session bound to their key.
+    pub bound_sessions: Sealer,
     pub scim_cursors: Sealer,
     pub dpop_nonces: Mac,
 }
@@ -119,6 +122,7 @@ pub struct App {
     /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
     pub factors_used: [AtomicU64; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
+    pub bound_sessions: BoundSessionCounts,
     pub letters: Letters,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
     pub doctor_nonces: Mutex<Vec<i64>>,
@@ -155,6 +159,18 @@ pub struct LogoutCalls {
     /// Failed, and will be called again.
     pub failed: AtomicU64,
     pub given_up: AtomicU64,
+}
+
+/// What browsers did about sessions that are bound to their key, counted for `/metrics`.
+#[derive(Debug, Default)]
+pub struct BoundSessionCounts {
+    pub bound: AtomicU64,
+    pub binding_refused: AtomicU64,
+    pub refreshed: AtomicU64,
+    pub challenged: AtomicU64,
+    pub refresh_refused: AtomicU64,
+    /// Requests that did not show the key, in the order of `Skipped::ALL`.
+    pub unbound: [AtomicU64; Skipped::ALL.len()],
 }
 
 impl LogoutCalls {
@@ -250,6 +266,7 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
+            bound_sessions: BoundSessionCounts::default(),
             letters: Letters::new(&config).map_err(LoadError::Unfit)?,
             outbound: Outbound::new(
                 &config.outbound_allow,
@@ -379,6 +396,7 @@ impl Vault {
             user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
             known_browsers: Sealer::new(derived, Purpose::KnownBrowser),
+            bound_sessions: Sealer::of_kinds(derived, Purpose::BoundSession),
             scim_cursors: Sealer::new(derived, Purpose::ScimCursor),
             dpop_nonces: Mac::new(derived, Purpose::DpopNonce),
         }

@@ -10,10 +10,11 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, links, metrics, pushed_request, start, static_files,
+    account, answers, bound_session, device, discovery, links, metrics, pushed_request, start, static_files,
     upstream,
 };
 use gatepost_protocol::discovery as metadata;
+use gatepost_protocol::login::bound_session::{BIND_PATH, REFRESH_PATH};
 
 const READ: &str = "GET, HEAD";
 const SHARED: &str = "GET, HEAD, OPTIONS";
@@ -116,6 +117,18 @@ pub const ROUTES: &[Route] = &[
         "passkey_endpoints",
         READ,
         Plain(|app, _| discovery::passkey_endpoints(app)),
+    ),
+    Route::program(
+        Exact(BIND_PATH),
+        "session_bind",
+        "POST",
+        Plain(bound_session::bind),
+    ),
+    Route::program(
+        Exact(REFRESH_PATH),
+        "session_refresh",
+        "POST",
+        Plain(bound_session::refresh),
     ),
     // Password managers ask for this address.
     Route::page(

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
+use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::login::known_browser;
@@ -23,6 +24,7 @@ use gatepost_protocol::authorize::authorization_code::{AuthorizationCode, redire
 use gatepost_protocol::authorize::authorize_request::{Ending, LandingPage, ReturnPath};
 use gatepost_protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use gatepost_protocol::device::device_code::DeviceDecision;
+use gatepost_protocol::login::bound_session::Binding;
 use gatepost_protocol::logout::end_session::session_state;
 use gatepost_protocol::token::access_token::StandsOn;
 use gatepost_protocol::token::audience::narrow;
@@ -52,7 +54,8 @@ const USER_AGENT: usize = 200;
 ///   browser: it goes on under a new handle.
 /// - That session turns out to have ended: a new one begins. A factor that was proved only within
 ///   that session does not suffice: `None`.
-/// - It has any other session: a new one begins, and that one ends.
+/// - It has any other session, or one that is bound to a key which it did not show: a new one
+///   begins, and that one ends.
 /// - Their way in is no longer one, or the user was revoked meanwhile: `None`.
 pub fn begin_session(
     context: RequestContext<'_>,
@@ -94,14 +97,10 @@ pub fn begin_session(
     }
     // A session that could not be renewed ends. Where the renewal failed, it has ended already, or
     // goes on under a handle that this browser does not have.
-    if let Some(current_session) = current_session.filter(|_| renewable.is_none()) {
-        let event = session_event("signed_out", context, proof, &current_session.row);
-        sessions::end(
-            &app.store,
-            current_session.row.day,
-            &current_session.row.sid,
-            &event,
-        )?;
+    let over = current_session.filter(|_| renewable.is_none());
+    if let Some(CurrentSession { row: over, .. }) = over.or(context.refused) {
+        let event = session_event("signed_out", context, proof, over);
+        sessions::end(&app.store, over.day, &over.sid, &event)?;
     }
     Ok(Some(begun(handle, new, user)))
 }
@@ -118,9 +117,11 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
 }
 
 /// The answer with the cookies of the session that began: the session, its state, and that this
-/// browser is known. For such a session [`grant`] sets none of them.
+/// browser is known. For such a session [`grant`] sets none of them. No other answer offers to bind
+/// the session: whoever has a stolen cookie is to get no offer.
 pub fn carried_by(app: &App, response: Response, session: &CurrentSession) -> Response {
     let response = session.carried_by(app, response);
+    let response = bound_session::offer(app, response, &session.row, &session.handle);
     let response = known_browser::remember(app, response, &session.user.sub);
     match &session.browser_state {
         Some(state) => cookies::set_browser_state(&app.config, response, state),

@@ -23,6 +23,7 @@
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::linked;
+use crate::endpoints::bound_session;
 use crate::endpoints::consent;
 use crate::endpoints::current_session::Presence;
 use crate::endpoints::letters::new_browser;
@@ -262,7 +263,7 @@ fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response>
     let wants_fresh = arrives && transaction.wants_fresh_sign_in();
     let is_consent = page == Page::Consent;
     match (interaction, context.in_session()) {
-        (Interaction::Refuse(refusal), _) => Err(transaction.refuse(refusal)),
+        (Interaction::Refuse(refusal), _) => Err(transaction.refuse(told(context, refusal))),
         // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
         // to sign in. So does whoever asked there to sign in as somebody else.
         (_, _) if page == Page::Login && (wants_fresh || context.someone_else && arrives) => {
@@ -299,6 +300,18 @@ fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response>
             let agreed = matches!(step, Step::AfterConsent { .. });
             answer::grant(signed_in, &scope, consent, agreed)
         }
+    }
+}
+
+/// The refusal, with the reason where they must sign in because their session was refused.
+fn told(context: RequestContext<'_>, refusal: AuthorizeRefusal) -> AuthorizeRefusal {
+    if context.refused.is_none() || refusal.code != AuthorizeErrorCode::LoginRequired {
+        return refusal;
+    }
+    AuthorizeRefusal {
+        reason: Reason::UnboundRequest,
+        detail: Some(bound_session::skipped_detail(context.request)),
+        ..refusal
     }
 }
 

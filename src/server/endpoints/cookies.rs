@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{Config, SameSite};
 use crate::http::{Request, Response};
 use crate::keys::random;
-use gatepost_protocol::words::identifiers;
+use gatepost_protocol::words::identifiers::{self, Sid};
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
@@ -140,6 +140,37 @@ pub fn set_session(
         SESSION,
         &format!("{}{max_age}", handle.text()),
     )
+}
+
+/// What the names of all cookies begin with that show a session's key.
+pub fn bound_prefix(config: &Config) -> String {
+    format!("{}-", name(config, "bound"))
+}
+
+/// The name of the one for that session. An earlier session of this browser is refreshed beside it,
+/// under another name.
+pub fn bound_name(config: &Config, sid: &Sid) -> String {
+    let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(sid.as_str()));
+    let mark: String = digest.chars().take(8).collect();
+    format!("{}{mark}", bound_prefix(config))
+}
+
+/// Gives this browser a cookie that shows a session's key, or takes it away.
+pub fn set_bound(
+    config: &Config,
+    response: Response,
+    name: &str,
+    value: &str,
+    max_age: u64,
+) -> Response {
+    let attributes = bound_attributes(config);
+    let cookie = format!("{name}={value}; Max-Age={max_age}; {attributes}");
+    response.header("Set-Cookie", cookie)
+}
+
+/// Its attributes as browsers are told them beforehand, which is without `Max-Age`.
+pub fn bound_attributes(config: &Config) -> &'static str {
+    attributes(config, config.cookie_same_site)
 }
 
 /// Takes the session away from this browser, and tells the check-session frames of its clients by a

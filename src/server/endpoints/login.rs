@@ -14,6 +14,7 @@ pub mod wrong_passwords;
 use std::time::Duration;
 
 use super::answers;
+use super::bound_session;
 use super::cookies::{self, Browser};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
@@ -341,6 +342,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         app,
         transaction,
         current_session,
+        refused,
         someone_else,
         ..
     } = context;
@@ -392,9 +394,19 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
     let is_expired = says(context.request, EXPIRED);
     let problem = drawn
         .problem
-        .or(is_expired.then_some(LoginProblem::PageExpired));
+        .or(is_expired.then_some(LoginProblem::PageExpired))
+        .or(refused.map(|_| LoginProblem::KeyNotShown));
     let page = pages::login::page(form, purpose, &choices, shown, problem);
-    browser.carried_by(&app.config, answers::scripted_page(200, page))
+    let page = browser.carried_by(&app.config, answers::scripted_page(200, page));
+    match (current_session, refused) {
+        (None, None) => bound_session::forget(app, context.request, page, false),
+        (Some(_), _) => page,
+        (None, Some(_)) => {
+            let mut page = answers::noted(page, Reason::UnboundRequest);
+            page.note.detail = Some(bound_session::skipped_detail(context.request));
+            page
+        }
+    }
 }
 
 /// The account chooser.

@@ -9,7 +9,7 @@ use super::{cookies, static_files};
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::config::Config;
-use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::current_session::{CurrentSession, Presence};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
@@ -22,16 +22,15 @@ use gatepost_protocol::words::reason::Reason;
 /// browser.
 pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let sign_out = SignOut::reopen(app, request)?;
-    let current_session = CurrentSession::find(app, request)?;
-    match (
-        request.method,
-        &current_session,
-        sign_out.next(current_session.as_ref()),
-    ) {
+    let presence = Presence::find(app, request, None)?;
+    let current_session = presence.signed_in();
+    let step = sign_out.next(current_session);
+    match (request.method, current_session, step) {
         (Method::Post, Some(current_session), _) => take(&sign_out, current_session),
         (_, Some(current_session), SignOutStep::Ask) => Ok(draw(&sign_out, current_session, false)),
         (Method::Head, _, _) => Ok(answers::nothing_to_show()),
-        (_, current_session, _) => sign_out.finish(current_session.as_ref()),
+        (_, Some(current_session), _) => sign_out.finish(current_session),
+        (_, None, _) => sign_out.finish_signed_out(presence.refused()),
     }
 }
 
@@ -43,7 +42,7 @@ fn take(sign_out: &SignOut<'_>, current_session: &CurrentSession) -> Result<Resp
         return Ok(draw(sign_out, current_session, true));
     }
     match form.single("decision")? {
-        Some("sign_out") => sign_out.finish(Some(current_session)),
+        Some("sign_out") => sign_out.finish(current_session),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());
             let presentation = Presentation::of(app, request);

@@ -8,11 +8,12 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use crate::app::letters::Letters;
-use crate::app::{App, LogoutCalls, Standing};
+use crate::app::{App, BoundSessionCounts, LogoutCalls, Standing};
 use crate::endpoints::answers;
 use crate::http::{Body, Request, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, MetricKind};
 use crate::metrics::{Metrics, ServerStats};
+use gatepost_protocol::login::bound_session::Skipped;
 use gatepost_protocol::login::letters::Withheld;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::token::dpop_proof::NONCE_HEADER;
@@ -283,6 +284,7 @@ fn house(text: &mut Exposition, app: &App) {
     factors(text, app);
     logout_calls(text, &app.logout_calls);
     letters(text, &app.letters);
+    bound_sessions(text, &app.bound_sessions);
     text.single(
         "gatepost_identity_providers_dropped_total",
         MetricKind::Counter,
@@ -348,6 +350,38 @@ fn letters(text: &mut Exposition, letters: &Letters) {
     for (limit, count) in Withheld::ALL.iter().zip(&totals.withheld) {
         let count = count.load(Ordering::Relaxed);
         text.sample("", &[("limit", limit.as_str())], count);
+    }
+}
+
+fn bound_sessions(text: &mut Exposition, counts: &BoundSessionCounts) {
+    text.family(
+        "gatepost_session_bindings_total",
+        MetricKind::Counter,
+        "Registrations of a key that a session is to be bound to.",
+    );
+    for (outcome, count) in [("bound", &counts.bound), ("refused", &counts.binding_refused)] {
+        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
+    }
+    text.family(
+        "gatepost_session_refreshes_total",
+        MetricKind::Counter,
+        "Requests for the next cookie of a bound session.",
+    );
+    for (outcome, count) in [
+        ("refreshed", &counts.refreshed),
+        ("challenged", &counts.challenged),
+        ("refused", &counts.refresh_refused),
+    ] {
+        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
+    }
+    text.family(
+        "gatepost_unbound_requests_total",
+        MetricKind::Counter,
+        "Requests of a bound session that did not show its key, by why the browser says so.",
+    );
+    for (skipped, count) in Skipped::ALL.iter().zip(&counts.unbound) {
+        let skipped = [("skipped", skipped.as_str())];
+        text.sample("", &skipped, count.load(Ordering::Relaxed));
     }
 }
 

@@ -48,6 +48,8 @@ named! {
         SignInThrottle = "sign-in throttle",
         /// Whom browsers signed in before.
         KnownBrowser = "known browser",
+        /// What browsers bring that have a session bound to their key.
+        BoundSession = "bound session",
         /// Requests that clients pushed.
         PushedRequest = "pushed request",
         /// Nonces that DPoP proofs must have.

@@ -39,6 +39,8 @@ pub enum LoginProblem {
     Busy,
     /// The form token was of another page, or the session it was drawn for is gone: drawn again.
     PageExpired,
+    /// Their session is bound to a key that the request did not show.
+    KeyNotShown,
     UsernameMissing,
     PasswordMissing,
     BothMissing,
@@ -299,6 +301,7 @@ fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
         LoginProblem::PasswordMissing => (Some("password"), texts.password_missing),
         LoginProblem::Busy => (None, texts.sign_in_busy),
         LoginProblem::PageExpired => (None, texts.page_expired),
+        LoginProblem::KeyNotShown => (None, texts.key_not_shown),
         LoginProblem::UpstreamCancelled => (None, texts.upstream_cancelled),
         LoginProblem::UpstreamUnavailable => (None, texts.upstream_unavailable),
         LoginProblem::UpstreamUnusable => (None, texts.upstream_unusable),

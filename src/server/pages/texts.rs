@@ -152,6 +152,7 @@ texts! {
     too_many_attempts {}
     sign_in_busy
     page_expired
+    key_not_shown
     username_missing
     username_or_email_missing
     password_missing

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use crate::app::failure::{Failure, Result};
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, SessionHandle};
-use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::current_session::{CurrentSession, Presence};
 use crate::endpoints::forms::require_form;
 use crate::endpoints::transaction;
 use crate::endpoints::upstream::logout::UpstreamSignOut;
@@ -47,10 +48,16 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
         return Ok(answers::see_other(sign_out.page()));
     }
     let sign_out = SignOut::begin(app, request, request.query_parameters()?)?;
-    let current_session = CurrentSession::find(app, request)?;
-    match sign_out.next(current_session.as_ref()) {
-        SignOutStep::Ask => Ok(answers::see_other(sign_out.page())),
-        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(current_session.as_ref()),
+    let presence = Presence::find(app, request, None)?;
+    let current_session = presence.signed_in();
+    match (sign_out.next(current_session), current_session) {
+        (SignOutStep::Ask, _) => Ok(answers::see_other(sign_out.page())),
+        (SignOutStep::End | SignOutStep::NobodySignedIn, Some(current_session)) => {
+            sign_out.finish(current_session)
+        }
+        (SignOutStep::End | SignOutStep::NobodySignedIn, None) => {
+            sign_out.finish_signed_out(presence.refused())
+        }
     }
 }
 
@@ -138,17 +145,8 @@ impl<'a> SignOut<'a> {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
     /// be signed out there as well, back to the client, or to a page that says that it is done.
-    pub fn finish(&self, current_session: Option<&CurrentSession>) -> Result<Response> {
+    pub fn finish(&self, current_session: &CurrentSession) -> Result<Response> {
         let app = self.app;
-        let Some(current_session) = current_session else {
-            self.end_what_is_dead()?;
-            self.end_hinted()?;
-            let ended = SignedOut {
-                at_once: self.asked.hinted.is_some(),
-                ..SignedOut::default()
-            };
-            return Ok(self.leave(&ended));
-        };
         let frames = frames(app, &current_session.row)?;
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, current_session)?;
@@ -159,7 +157,30 @@ impl<'a> SignOut<'a> {
             upstream,
             at_once: true,
         };
-        Ok(cookies::remove_session(&app.config, self.leave(&ended)))
+        let has_key = current_session.row.bound_to.is_some();
+        Ok(self.forgotten(self.leave(&ended), has_key))
+    }
+
+    /// Sends somebody on who is signed in no longer. A session that is `refused` ends here: who has
+    /// its cookie may do that, and is told neither which clients it had nor where it came from.
+    pub fn finish_signed_out(&self, refused: Option<&CurrentSession>) -> Result<Response> {
+        self.end_what_is_dead()?;
+        self.end_hinted()?;
+        let ended = SignedOut {
+            at_once: self.asked.hinted.is_some(),
+            ..SignedOut::default()
+        };
+        let answer = self.leave(&ended);
+        Ok(match refused {
+            Some(_) => self.forgotten(answer, true),
+            None => bound_session::forget(self.app, self.request, answer, false),
+        })
+    }
+
+    /// The answer that takes the session away from this browser.
+    fn forgotten(&self, answer: Response, has_key: bool) -> Response {
+        let answer = cookies::remove_session(&self.app.config, answer);
+        bound_session::forget(self.app, self.request, answer, has_key)
     }
 
     fn end(&self, session: &Session, detail: Value) -> Result {
