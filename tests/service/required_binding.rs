@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::admin_people::{ON, boss, registered as administrators};
 use crate::support::claims::Says;
 use crate::support::device::{self, poll, reach_decision, user_code};
 use crate::support::flow::{
@@ -150,4 +151,23 @@ fn the_tools_say_that_everybody_signs_in_at_each_visit_while_the_setting_is_off(
     }
     let sessions = gatepost.shown("session list --json");
     assert_eq!(sessions, json!([]));
+}
+
+#[test]
+fn admin_takes_bound_sessions_alone_and_says_to_any_other_which_browsers_can() {
+    let settings = [ON[0], ON[1], ("GATEPOST_ADMIN_BOUND_SESSION", "on")];
+    let gatepost = Gatepost::start_with(&administrators(), &settings);
+    let mut browser = boss(&gatepost);
+    // A moment after the sign-in its browser may still bind the session.
+    for refresh in [Some("2"), None] {
+        for path in ["/admin/", "/admin/audit"] {
+            let page = browser.get(path);
+            page.assert_error_page(403, "GP1483", path);
+            page.assert_says("such as Chrome 146 or later on Windows");
+            assert_eq!(page.header("refresh"), refresh, "{path}");
+        }
+        age(&gatepost);
+    }
+    let mut stranger = signed_in(&gatepost);
+    stranger.get("/admin/").assert_error_page(404, "GP1007", "no administrator");
 }

@@ -40,7 +40,7 @@ pub const PATHS: [&str; 11] = [
     "/external",
 ];
 
-const TYP: &str = "dbsc+jwt";
+pub const TYP: &str = "dbsc+jwt";
 const LONGEST_PROOF: usize = 4_096;
 /// Of an RSA key, in bytes: 4,096 bits.
 const LONGEST_MODULUS: usize = 512;

@@ -3,16 +3,18 @@
 
 use std::time::Duration;
 
-use super::{Visitor, all, is_kept, outcome};
+use serde_json::json;
+
+use super::{Visitor, all, outcome};
 use gatepost_protocol::keys::jwt::{assemble, signing_input};
 use gatepost_protocol::login::bound_session::{
-    BoundIdentifier, PROOF_TYP, REFRESH_PATH, RefreshChallenge,
+    BoundIdentifier, REFRESH_PATH, RefreshChallenge, TYP,
 };
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::Sid;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registration::finding::Finding;
-use gatepost_server::endpoints::cookies::bound_cookie_name;
+use gatepost_server::endpoints::cookies::bound_name;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::keys::signing::{SigningKey, generate};
@@ -43,16 +45,16 @@ fn refresh(visitor: &Visitor<'_>, sealer: &Sealer, now: Instant) -> Result<(), S
         key: key.public_key().clone(),
         ends_at: now.plus(LIFETIME),
     };
-    let cookie = bound_cookie_name(visitor.config, &identifier.sid);
+    let cookie = bound_name(visitor.config, &identifier.sid);
     let identifier = sealer.seal_text(BoundIdentifier::PREFIX, &identifier);
     let challenge = challenge(post(visitor, &identifier, None, 403)?, sealer)?;
-    let claims = serde_json::json!({"jti": challenge});
-    let proof = signing_input(key.algorithm(), key.kid(), PROOF_TYP, &claims);
+    let claims = json!({"jti": challenge});
+    let proof = signing_input(key.algorithm(), key.kid(), TYP, &claims);
     let signature = key.sign(proof.as_bytes())?;
     let proof = assemble(proof, &signature);
     let answer = post(visitor, &identifier, Some(&proof), 200)?;
     match all(&answer, "set-cookie")[..] {
-        [set] if set.starts_with(&format!("{cookie}=")) && is_kept(set) => {}
+        [set] if set.starts_with(&format!("{cookie}=")) => {}
         [] => return Err(String::from("it drops the cookie of a refresh")),
         [..] => return Err(String::from("it changes the cookies of a refresh")),
     }
