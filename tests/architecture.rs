@@ -27,10 +27,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gatepost::dispatch::route::RoutePath;
+use gatepost::dispatch::route::{Audience, RoutePath};
 use gatepost::dispatch::routes;
 use gatepost::manage;
 use gatepost::protocol::audit::audit_chain::EVENTS;
+use gatepost::protocol::login::bound_session;
 use gatepost::registration;
 use source::{SourceFile, sources};
 
@@ -461,6 +462,36 @@ fn no_path_has_two_routes() {
         ranges.push(range);
     }
     assert!(exact.len() > 25 && ranges.len() > 5, "{exact:?} {ranges:?}");
+}
+
+/// Browsers refresh a bound session before requests below those paths alone. What lies elsewhere
+/// reads no session, or leads on.
+#[test]
+fn every_page_that_reads_a_session_lies_where_browsers_refresh_it() {
+    const ELSEWHERE: [&str; 6] = [
+        "",
+        "/",
+        "/.well-known/change-password",
+        "/clients/",
+        "/connect/checksession",
+        "/static/",
+    ];
+    let is_below = |path: &str| {
+        let covers = |covering: &&str| {
+            let rest = path.strip_prefix(**covering);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        bound_session::PATHS.iter().any(covers)
+    };
+    for route in [routes::ROUTES, manage::ROUTES].into_iter().flatten() {
+        let (RoutePath::Exact(path)
+        | RoutePath::Below(path)
+        | RoutePath::Between(path, _)
+        | RoutePath::AllBetween(path, _)) = route.path;
+        if matches!(route.audience, Audience::Person) {
+            assert!(is_below(path) || ELSEWHERE.contains(&path), "{path}");
+        }
+    }
 }
 
 /// Every page, from the root, with its text.

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
+use support::bound::{self, BoundBrowser};
 use support::cluster::Cluster;
 use support::flow::{
     self, authorize_path, basic, code, redeem_as, sign_in, signed_in, userinfo, with_clients,
@@ -56,6 +57,9 @@ const CLIENT_CREDENTIALS: i64 = 0;
 /// A DPoP proof that is taken, and one that is told a nonce, whatever comes with it.
 const PROOF: i64 = 0;
 const NONCE_ROUND: i64 = 0;
+/// The registration of a browser's key, and each proof of it.
+const BIND: i64 = 1;
+const BOUND_REFRESH: i64 = 0;
 const PUBLISHED_DOCUMENT: i64 = 0;
 /// User; failures so far, before and in the hashing turn; session; consent.
 const SIGN_IN: i64 = 5;
@@ -1002,4 +1006,36 @@ fn whoever_asks_whether_a_process_is_ready_asks_the_database_once() {
     meter.await_quiet();
     let cost = meter.of(ready);
     cost.assert_is(0, READINESS);
+}
+
+/// A session that is bound to a key costs a code flow nothing more, and a sign-in one statement.
+#[test]
+fn a_session_is_bound_by_one_statement_and_refreshed_by_none() {
+    let mut scene = Scene::serving(&document(), &bound::SETTINGS);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
+    let mut bound = BoundBrowser::sign_in(gatepost);
+    let mut copied = bound.copied();
+    let good = bound.proof(gatepost);
+    let asked = authorize_path("conf1", RP1, &[]);
+    code(&mut bound.browser, &asked);
+    meter.await_quiet();
+
+    let authorize = meter.of(|| drop(code(&mut bound.browser, &asked)));
+    authorize.assert_is(0, AUTHORIZE);
+    let refresh = meter.of(|| {
+        bound.refresh(gatepost, &[]).assert_status(403);
+        bound.refresh(gatepost, &[&good]).assert_status(200);
+    });
+    refresh.assert_is(0, BOUND_REFRESH);
+
+    let sign_in = meter.of(|| drop(bound::signed_in(gatepost)));
+    sign_in.assert_is(1, SIGN_IN);
+    let bind = meter.of(|| drop(BoundBrowser::sign_in(gatepost)));
+    bind.assert_is(2, SIGN_IN + BIND);
+
+    // That a bound session was refused is noted once an hour.
+    bound::pass_half_a_minute(gatepost);
+    copied.get(&asked).assert_leads_to("/login");
+    let refused = meter.of(|| copied.get(&asked).assert_leads_to("/login"));
+    refused.assert_is(0, AUTHORIZE);
 }

@@ -33,6 +33,7 @@ mod authorize_redirect_uris;
 mod authorize_responses;
 mod authorize_sign_in;
 mod back_channel_logout;
+mod bound_sessions;
 mod certification;
 mod cli_commands;
 mod cli_completions;

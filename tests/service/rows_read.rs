@@ -30,7 +30,7 @@ const REQUESTS: &str = "
     installation::READ linked_identities::FIND_USER linked_identities::LINK linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
-    sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
+    sessions::BIND sessions::FIND sessions::FIND_OF_USER sessions::NOTE_REFUSAL sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
     upstream_sessions::FIND users::CHANGE_ADDRESS users::CHANGE_NAME users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
@@ -163,7 +163,7 @@ const VALUES: &str = "
     linked_identities::PROVISION::upstream_subject='new'
     grants::REDEEM::id='0123456789abcdef' grants::LIST::sub=NULL grants::LIST::client_id=NULL after_day='-2147483648' after_id=''
     sessions::INSERT::sid='new' sessions::INSERT::handle_hash=sha256('new') sessions::RENEW::handle_hash=sha256('new')
-    sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
+    sessions::BIND::key=sha256('key') sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
     user_changes::INSERT::sub='new' user_changes::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'

@@ -14,6 +14,7 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::{consents, user_ends};
 use serde_json::{Value, json};
 
+use crate::support::bound;
 use crate::support::flow::{
     access_token, authorize_path, code, decode_jwt, is_signed_in, lets_in, redeem, sign_in,
     signed_in, userinfo,
@@ -244,6 +245,27 @@ fn ending_a_session_by_command_does_the_same() {
     assert_eq!(scene.list(&["session", "list"]).len(), 1);
     assert_eq!(scene.events("session_ended"), 1);
     assert_eq!(scene.left(), SIGNED_OUT);
+}
+
+#[test]
+fn a_browser_that_cannot_prove_its_key_is_signed_out_until_it_can_and_nothing_else_ends() {
+    let scene = || scene_at(Gatepost::lent_with(&document(), &bound::SETTINGS));
+    let since =
+        "UPDATE sessions SET bound_to = sha256('key'), bound_at = now() - interval '31 seconds'";
+    let mut refused = scene();
+    refused.run(since);
+    assert_eq!(
+        refused.left(),
+        Left {
+            session: false,
+            ..ALL
+        }
+    );
+    drop(refused);
+    let mut back = scene();
+    back.run(since);
+    back.run("UPDATE sessions SET bound_at = now()");
+    assert_eq!(back.left(), ALL);
 }
 
 #[test]

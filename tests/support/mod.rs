@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod blocks;
+pub mod bound;
 pub mod claims;
 pub mod cluster;
 pub mod device;

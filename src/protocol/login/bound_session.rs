@@ -92,7 +92,7 @@ pub struct BoundCookie {
 }
 
 impl BindingChallenge {
-    pub const PREFIX: &str = "bind_";
+    pub const PREFIX: &'static str = "bind_";
 
     pub fn of(session: &Session, handle_hash: [u8; 32], now: Instant) -> BindingChallenge {
         BindingChallenge {
@@ -111,7 +111,7 @@ impl BindingChallenge {
 }
 
 impl BoundIdentifier {
-    pub const PREFIX: &str = "id_";
+    pub const PREFIX: &'static str = "id_";
 
     pub fn is_alive(&self, now: Instant) -> bool {
         now < self.ends_at
@@ -128,7 +128,7 @@ impl BoundIdentifier {
 }
 
 impl RefreshChallenge {
-    pub const PREFIX: &str = "proof_";
+    pub const PREFIX: &'static str = "proof_";
 
     pub fn is_fresh(&self, sid: &Sid, now: Instant) -> bool {
         let is_of_now =
@@ -138,7 +138,7 @@ impl RefreshChallenge {
 }
 
 impl BoundCookie {
-    pub const PREFIX: &str = "cookie_";
+    pub const PREFIX: &'static str = "cookie_";
 
     fn is_of(&self, session: &Session, now: Instant) -> bool {
         self.sid == session.sid && Some(self.key) == session.bound_to && now < self.ends_at
@@ -191,10 +191,7 @@ impl UnverifiedKeyProof {
         };
         let text = unquoted(header);
         let jws = UnverifiedJws::parse(text).filter(|_| text.len() <= LONGEST_PROOF)?;
-        let is_taken = matches!(
-            jws.alg,
-            SigningAlgorithm::Es256 | SigningAlgorithm::Rs256
-        );
+        let is_taken = matches!(jws.alg, SigningAlgorithm::Es256 | SigningAlgorithm::Rs256);
         if !is_taken || jws.typ.as_deref() != Some(TYP) {
             return None;
         }
@@ -262,5 +259,188 @@ impl Skipped {
         };
         let reason = header.split(';').next().unwrap_or_default().trim();
         Skipped::from_name(reason).unwrap_or(Skipped::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+    use crate::words::samples::{self, NOW};
+
+    const KEY: KeyThumbprint = KeyThumbprint([7; 32]);
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Bound to a key since so many seconds.
+    fn bound_for(since: u64) -> Session {
+        Session {
+            bound_to: Some(KEY),
+            bound_at: Some(NOW.minus(seconds(since))),
+            ..samples::session()
+        }
+    }
+
+    fn cookie(sid: &str, key: KeyThumbprint, ends_in: u64) -> BoundCookie {
+        BoundCookie {
+            sid: Sid::new(sid),
+            key,
+            ends_at: NOW.plus(seconds(ends_in)),
+        }
+    }
+
+    #[test]
+    fn a_bound_session_is_none_without_its_cookie_but_for_half_a_minute() {
+        let unbound = samples::session();
+        let good = cookie("sid-1", KEY, 1);
+        let over = cookie("sid-1", KEY, 0);
+        let of_another_session = cookie("sid-2", KEY, 600);
+        let of_another_key = cookie("sid-1", KeyThumbprint([8; 32]), 600);
+        let rows = [
+            (unbound.clone(), None, Binding::Unbound),
+            (unbound, Some(&good), Binding::Unbound),
+            (bound_for(0), None, Binding::Crossing),
+            (bound_for(30), None, Binding::Crossing),
+            (bound_for(30), Some(&over), Binding::Crossing),
+            (bound_for(30), Some(&good), Binding::Bound),
+            (bound_for(31), None, Binding::Refused),
+            (bound_for(31), Some(&good), Binding::Bound),
+            (bound_for(31), Some(&over), Binding::Refused),
+            (bound_for(31), Some(&of_another_session), Binding::Refused),
+            (bound_for(31), Some(&of_another_key), Binding::Refused),
+        ];
+        for (session, cookie, binding) in rows {
+            assert_eq!(
+                judge(&session, cookie, NOW),
+                binding,
+                "{session:?} {cookie:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_text_ends_when_it_should() {
+        let binding = BindingChallenge::of(&samples::session(), [1; 32], NOW);
+        let sid = Sid::new("sid-1");
+        let refresh = RefreshChallenge {
+            sid: sid.clone(),
+            made_at: NOW,
+        };
+        let identifier = BoundIdentifier {
+            sid: sid.clone(),
+            key: samples::p256(1),
+            ends_at: NOW.plus(seconds(3_600)),
+        };
+        let session = Session {
+            bound_to: Some(identifier.key.key_thumbprint()),
+            bound_at: Some(NOW.minus(seconds(60))),
+            ..samples::session()
+        };
+        let cookie = identifier.cookie(NOW);
+        let at = |second: u64| NOW.plus(seconds(second));
+        for (second, is_good) in [(0, true), (60, true), (61, false)] {
+            assert_eq!(binding.is_fresh(at(second)), is_good, "{second}");
+        }
+        for (second, is_good) in [(0, true), (900, true), (901, false)] {
+            assert_eq!(refresh.is_fresh(&sid, at(second)), is_good, "{second}");
+        }
+        assert!(refresh.is_fresh(&sid, NOW.minus(seconds(60))));
+        assert!(!refresh.is_fresh(&sid, NOW.minus(seconds(61))));
+        assert!(!refresh.is_fresh(&Sid::new("sid-2"), NOW));
+        assert!(identifier.is_alive(at(3_599)) && !identifier.is_alive(at(3_600)));
+        let judged = |second| judge(&session, Some(&cookie), at(second));
+        assert_eq!(judged(659), Binding::Bound);
+        assert_eq!(judged(660), Binding::Refused);
+    }
+
+    fn header(changed: &[(&str, Value)]) -> Value {
+        let jwk = samples::p256(1).to_jwk();
+        let mut header = json!({"typ": TYP, "alg": "ES256", "jwk": jwk});
+        for (name, value) in changed {
+            header[*name] = value.clone();
+        }
+        header
+    }
+
+    fn proof(header: &Value, claims: &Value) -> String {
+        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.AAAA", encode(header), encode(claims))
+    }
+
+    fn rsa(bytes: usize) -> Value {
+        json!({"kty": "RSA", "n": URL_SAFE_NO_PAD.encode(vec![0xff; bytes]), "e": "AQAB"})
+    }
+
+    #[test]
+    fn what_is_no_proof_is_refused_unread() {
+        let claims = json!({"jti": "c"});
+        let headers = [
+            header(&[("typ", json!("JWT"))]),
+            header(&[("typ", json!("dpop+jwt"))]),
+            header(&[("typ", Value::Null)]),
+            header(&[("alg", json!("none"))]),
+            header(&[("alg", json!("HS256"))]),
+            header(&[("alg", json!("EdDSA"))]),
+            header(&[("crit", json!(["jwk"]))]),
+        ];
+        for header in headers {
+            let text = proof(&header, &claims);
+            assert!(UnverifiedKeyProof::read(&[&text]).is_none(), "{header}");
+        }
+        let long = "c".repeat(LONGEST_PROOF);
+        for claims in [json!({}), json!({"jti": 7}), json!({"jti": long})] {
+            let text = proof(&header(&[]), &claims);
+            assert!(UnverifiedKeyProof::read(&[&text]).is_none(), "{claims}");
+        }
+        let good = proof(&header(&[]), &claims);
+        let joined = format!("{good}, {good}");
+        let lines: [&[&str]; 4] = [&[], &[&good, &good], &[&joined], &["a.b.c"]];
+        for lines in lines {
+            assert!(UnverifiedKeyProof::read(lines).is_none(), "{lines:?}");
+        }
+        for good in [good.clone(), format!("\"{good}\"")] {
+            let read = UnverifiedKeyProof::read(&[&good]).unwrap();
+            assert_eq!(read.challenge, "c");
+            assert_eq!(read.embedded_key(), Some(samples::p256(1)));
+        }
+    }
+
+    #[test]
+    fn a_key_is_of_one_of_the_two_kinds_and_neither_weak_nor_long() {
+        let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
+        for (alg, jwk, is_taken) in [
+            ("RS256", rsa(256), true),
+            ("RS256", rsa(512), true),
+            ("RS256", rsa(255), false),
+            ("RS256", rsa(513), false),
+            ("ES256", private, false),
+            ("ES256", json!("AA"), false),
+            ("ES256", Value::Null, false),
+        ] {
+            let header = header(&[("alg", json!(alg)), ("jwk", jwk)]);
+            let text = proof(&header, &json!({"jti": "c"}));
+            let read = UnverifiedKeyProof::read(&[&text]).unwrap();
+            assert_eq!(read.embedded_key().is_some(), is_taken, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_request_says_in_its_own_words_why_nothing_was_proved() {
+        for (header, skipped) in [
+            (None, Skipped::None),
+            (Some("quota_exceeded"), Skipped::QuotaExceeded),
+            (
+                Some("unreachable;session_identifier=\"a\""),
+                Skipped::Unreachable,
+            ),
+            (Some("server_error"), Skipped::ServerError),
+            (Some("\u{1}"), Skipped::Other),
+        ] {
+            assert_eq!(Skipped::of(header), skipped, "{header:?}");
+        }
     }
 }

@@ -279,6 +279,11 @@ fn every_other_setting_takes_these_and_refuses_those() {
         ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
         (
+            "GATEPOST_BOUND_SESSIONS",
+            &["on", "off"],
+            &["true", "1", "ON"],
+        ),
+        (
             "GATEPOST_NEW_BROWSER_MAIL",
             &["on", "off"],
             &["true", "1", "ON"],

@@ -10,8 +10,8 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, bound_session, device, discovery, links, metrics, pushed_request, start, static_files,
-    upstream,
+    account, answers, bound_session, device, discovery, links, metrics, pushed_request, start,
+    static_files, upstream,
 };
 use gatepost_protocol::discovery as metadata;
 use gatepost_protocol::login::bound_session::{BIND_PATH, REFRESH_PATH};

@@ -82,7 +82,10 @@ pub fn begin_session(
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = session_event("signed_in", context, proof, &row);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
-            return Ok(Some(begun(handle, row, user)));
+            return Ok(Some(CurrentSession {
+                binding: current_session.binding,
+                ..begun(handle, row, user)
+            }));
         }
         // That session has ended meanwhile. A second factor that was asked for within it has its
         // `auth_time`: the first factor was proved in that session alone, and ended with it.
@@ -97,10 +100,11 @@ pub fn begin_session(
     }
     // A session that could not be renewed ends. Where the renewal failed, it has ended already, or
     // goes on under a handle that this browser does not have.
-    let over = current_session.filter(|_| renewable.is_none());
-    if let Some(CurrentSession { row: over, .. }) = over.or(context.refused) {
-        let event = session_event("signed_out", context, proof, over);
-        sessions::end(&app.store, over.day, &over.sid, &event)?;
+    let replaced = current_session.filter(|_| renewable.is_none());
+    if let Some(replaced) = replaced.or(context.refused) {
+        let row = &replaced.row;
+        let event = session_event("signed_out", context, proof, row);
+        sessions::end(&app.store, row.day, &row.sid, &event)?;
     }
     Ok(Some(begun(handle, new, user)))
 }

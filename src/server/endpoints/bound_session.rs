@@ -102,7 +102,12 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
         count(&counts.refresh_refused);
         Ok(answers::challenge_only(401, Reason::BoundRefreshRefused))
     };
-    let sent = unquoted(request.headers.first("sec-secure-session-id").unwrap_or_default());
+    let sent = unquoted(
+        request
+            .headers
+            .first("sec-secure-session-id")
+            .unwrap_or_default(),
+    );
     let identifier: Option<BoundIdentifier> = vault.open_text(BoundIdentifier::PREFIX, sent);
     let Some(identifier) = identifier.filter(|identifier| identifier.is_alive(now)) else {
         return refused();
@@ -226,7 +231,10 @@ pub fn forget(app: &App, request: &Request, mut response: Response, had_key: boo
     }
     let prefix = cookies::bound_prefix(config);
     let mut has_registration = had_key;
-    for (name, _) in request.cookies().filter(|(name, _)| name.starts_with(&prefix)) {
+    for (name, _) in request
+        .cookies()
+        .filter(|(name, _)| name.starts_with(&prefix))
+    {
         response = cookies::set_bound(config, response, name, "", 0);
         has_registration = true;
     }

@@ -35,7 +35,7 @@ use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
-use gatepost_protocol::authorize::authorize_request::Ending;
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
 use gatepost_protocol::device::device_code::DeviceDecision;
 use gatepost_protocol::sealed_request::SealedPurpose;

@@ -397,16 +397,15 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         .or(is_expired.then_some(LoginProblem::PageExpired))
         .or(refused.map(|_| LoginProblem::KeyNotShown));
     let page = pages::login::page(form, purpose, &choices, shown, problem);
-    let page = browser.carried_by(&app.config, answers::scripted_page(200, page));
-    match (current_session, refused) {
-        (None, None) => bound_session::forget(app, context.request, page, false),
-        (Some(_), _) => page,
-        (None, Some(_)) => {
-            let mut page = answers::noted(page, Reason::UnboundRequest);
-            page.note.detail = Some(bound_session::skipped_detail(context.request));
-            page
-        }
+    let mut page = browser.carried_by(&app.config, answers::scripted_page(200, page));
+    if problem == Some(LoginProblem::KeyNotShown) {
+        page = answers::noted(page, Reason::UnboundRequest);
+        page.note.detail = Some(bound_session::skipped_detail(context.request));
     }
+    if current_session.is_none() && refused.is_none() {
+        page = bound_session::forget(app, context.request, page, false);
+    }
+    page
 }
 
 /// The account chooser.

@@ -359,7 +359,10 @@ fn bound_sessions(text: &mut Exposition, counts: &BoundSessionCounts) {
         MetricKind::Counter,
         "Registrations of a key that a session is to be bound to.",
     );
-    for (outcome, count) in [("bound", &counts.bound), ("refused", &counts.binding_refused)] {
+    for (outcome, count) in [
+        ("bound", &counts.bound),
+        ("refused", &counts.binding_refused),
+    ] {
         text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
     }
     text.family(
