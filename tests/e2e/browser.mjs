@@ -48,7 +48,12 @@ export async function visitorWithThirdPartyCookies(profile, options = {}) {
   await mkdir(join(profile, "Default"), { recursive: true });
   const choice = { profile: { block_third_party_cookies: false, cookie_controls_mode: 0 } };
   await writeFile(join(profile, "Default/Preferences"), JSON.stringify(choice));
-  const browser = { executablePath: chromiumPath(), headless: true, args };
+  return visitorWithProfile(profile, [], options);
+}
+
+// A visitor whose browser keeps its profile when it ends, which it does with its context; `more` are arguments of its own.
+export async function visitorWithProfile(profile, more = [], options = {}) {
+  const browser = { executablePath: chromiumPath(), headless: true, args: [...args, ...more] };
   return watched(await chromium.launchPersistentContext(profile, { ...browser, locale: "en-GB", ...options }));
 }
 
