@@ -37,7 +37,8 @@ const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 for (const [name, more, slash] of [
-  ['plain', '', ''], ['Max-Age', '; Max-Age=600', ''], ['Expires', '; Expires=Tue, 05 Jan 2038 00:00:00 GMT', ''], ['slash', '', '/'],
+  ['plain', '', ''], ['Max-Age', '; Max-Age=600', ''], ['Expires', '; Expires=Tue, 05 Jan 2038 00:00:00 GMT', ''],
+  ['slash', '', '/'],
 ]) {
   let refreshed = false;
   const server = createServer({ key, cert }, ({ url }, response) => {

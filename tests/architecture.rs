@@ -760,6 +760,7 @@ Does Spring Boot 4 take the access tokens? | connect/java-spring | Spring Boot |
 How do I use a private CA in Rust? | connect/rust | Rust | CA_FILE
 Who has not signed in for 90 days? | questions | Who has not signed in for 90 days? | --not-signed-in-for
 How do I unlock somebody? | questions | Somebody is locked out | Let them try now
+What is a stolen cookie worth? | operate/bound-sessions | What it protects from | go on for 11 minutes
 Does it run below a path? | questions | Running below a path | handle_path
 Where is the audience? | questions | aud is missing or wrong | {issuer}/resources
 Is there impersonation? | questions | Can I sign in as somebody else (impersonation)? | act
