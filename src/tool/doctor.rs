@@ -97,8 +97,8 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
     let unread = PasswordRules::new(config).fault();
     let no_list = unread.as_deref().unwrap_or_default();
     let administration = config.administration.as_ref();
-    let is_admin_closed = !config.bound_sessions
-        && administration.is_some_and(|set| set.requires_bound_session);
+    let is_admin_closed =
+        !config.bound_sessions && administration.is_some_and(|set| set.requires_bound_session);
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",

@@ -628,6 +628,11 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     ] {
         scene.assert_alone(value, &[option, value], verdict, words);
     }
+    scene.gatepost.set("GATEPOST_ADMIN_ROLE", "office");
+    scene.gatepost.set("GATEPOST_ADMIN_BOUND_SESSION", "on");
+    let off = ["--bound-sessions", "off"];
+    scene.assert_alone("closed", &off, "weak", "nobody gets to /admin");
+    scene.gatepost.unset("GATEPOST_ADMIN_ROLE");
     let command = scene.gatepost.command();
     let mut environment = command.get_envs();
     let secret = environment.find(|(name, _)| *name == "GATEPOST_SECRET_FILE");

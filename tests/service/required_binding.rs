@@ -1,9 +1,13 @@
-//! Clients that require bound sessions, and browsers that have none: a sign-in counts for 90
-//! seconds, and a consent page that was drawn within them counts longer.
+//! Clients that require bound sessions, and `/admin` where it does. Of a session that is not bound, a
+//! sign-in counts at a client for 90 seconds, and a consent page that was drawn within them longer.
 
 use serde_json::{Value, json};
 
-use crate::admin_people::{ON, boss, registered as administrators};
+use crate::admin_people::{ON, boss, registered as administrators, signed_in_by};
+use crate::support::bound::{
+    self, BoundBrowser, SETTINGS, bind, bound_cookie, challenge_offered, pass_half_a_minute,
+    registration,
+};
 use crate::support::claims::Says;
 use crate::support::device::{self, poll, reach_decision, user_code};
 use crate::support::flow::{
@@ -12,7 +16,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
 use crate::support::house::House;
 use crate::support::http::Browser;
-use crate::support::signer::now;
+use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
 
 const SILENT: [(&str, &str); 1] = [("prompt", "none")];
@@ -70,7 +74,10 @@ fn a_consent_page_that_was_drawn_in_time_is_answered_whenever() {
         age(&gatepost);
         let answer = browser.decide(&page, decision, &[], false);
         answer.assert_carries_for(decision, parameter);
-        assert!(asks_to_sign_in(&browser.visit(&page.action())), "drawn anew");
+        assert!(
+            asks_to_sign_in(&browser.visit(&page.action())),
+            "drawn anew"
+        );
         assert!(asks(&mut browser, "asking"));
     }
     // The page was drawn before the client required anything.
@@ -78,7 +85,10 @@ fn a_consent_page_that_was_drawn_in_time_is_answered_whenever() {
     let page = browser.visit(&request_of("lax", &[]));
     let mut document = registered();
     let clients = document["clients"].as_array_mut().unwrap();
-    for client in clients.iter_mut().filter(|client| client["client_id"] == "lax") {
+    for client in clients
+        .iter_mut()
+        .filter(|client| client["client_id"] == "lax")
+    {
         client["require_bound_session"] = json!(true);
     }
     gatepost.apply(&document);
@@ -125,11 +135,48 @@ fn a_sign_in_that_the_provider_dates_back_counts_for_its_own_request() {
     for round in 1..=2 {
         let page = person.visit(&house.address(&request_of("strict", &[])));
         page.assert_says("asks for access");
-        let answer = house.browser(&mut person).decide(&page, "allow", &[], false);
+        let answer = house
+            .browser(&mut person)
+            .decide(&page, "allow", &[], false);
         answer.assert_carries_for(round, "code");
-        let gone = person.went.iter().filter(|address| address.contains("/external/"));
+        let gone = person
+            .went
+            .iter()
+            .filter(|address| address.contains("/external/"));
         assert_eq!(gone.count(), round, "each visit goes to the provider");
     }
+}
+
+#[test]
+fn a_browser_that_binds_its_session_signs_in_once_and_its_cookies_open_nothing_elsewhere() {
+    let gatepost = Gatepost::lent_with(&registered(), &SETTINGS);
+    let mut bound = BoundBrowser::sign_in(&gatepost);
+    let (mut unbound, _) = bound::signed_in(&gatepost);
+    let mut thief = bound.copied();
+    for _ in 0..2 {
+        age(&gatepost);
+        pass_half_a_minute(&gatepost);
+        for path in [request_of("strict", &[]), request_of("strict", &SILENT)] {
+            bound.browser.get(&path).assert_carries("code");
+        }
+        assert!(asks(&mut thief, "strict"));
+        // Copied from a browser that binds nothing, which is asked each time, too.
+        assert!(is_signed_in(&mut unbound.clone()));
+        assert!(asks(&mut unbound.clone(), "strict"));
+    }
+    let sentence = "Bound to this device";
+    let account = bound.browser.get("/account");
+    assert_eq!(account.text().matches(sentence).count(), 1);
+    unbound.get("/account").assert_says(sentence);
+    let mut listed: Vec<bool> = Vec::new();
+    for session in gatepost.shown("session list --json").as_array().unwrap() {
+        listed.push(session["bound"].as_bool().unwrap());
+    }
+    listed.sort_unstable();
+    assert_eq!(listed, [false, true]);
+    let asked = format!("{}{}", gatepost.origin(), request_of("strict", &[]));
+    let told = gatepost.run_well(&["explain", &asked], "");
+    told.assert_says("unless their browser has bound its session to a key");
 }
 
 /// With what a command says where no session is bound.
@@ -137,7 +184,8 @@ fn a_sign_in_that_the_provider_dates_back_counts_for_its_own_request() {
 fn the_tools_say_that_everybody_signs_in_at_each_visit_while_the_setting_is_off() {
     let gatepost = Gatepost::prepare(&[]);
     let file = gatepost.private_file("registration", &registered().to_string());
-    let planned = gatepost.run_well(&["plan", file.to_str().unwrap()], "");
+    let planned = gatepost.run(&["plan", file.to_str().unwrap()], "");
+    let planned = String::from_utf8(planned.stdout).unwrap();
     planned.assert_says(
         "client strict, asking: everybody signs in at each visit (require_bound_session)",
     );
@@ -149,8 +197,6 @@ fn the_tools_say_that_everybody_signs_in_at_each_visit_while_the_setting_is_off(
         told.assert_says("require_bound_session: people sign in again 90 seconds after they did");
         told.assert_says("GATEPOST_BOUND_SESSIONS is off");
     }
-    let sessions = gatepost.shown("session list --json");
-    assert_eq!(sessions, json!([]));
 }
 
 #[test]
@@ -169,5 +215,29 @@ fn admin_takes_bound_sessions_alone_and_says_to_any_other_which_browsers_can() {
         age(&gatepost);
     }
     let mut stranger = signed_in(&gatepost);
-    stranger.get("/admin/").assert_error_page(404, "GP1007", "no administrator");
+    stranger
+        .get("/admin/")
+        .assert_error_page(404, "GP1007", "no administrator");
+}
+
+#[test]
+fn admin_opens_as_soon_as_the_session_is_bound() {
+    let on = [("GATEPOST_ADMIN_BOUND_SESSION", "on")];
+    let settings = [&ON[..], &SETTINGS, &on].concat();
+    let gatepost = Gatepost::start_with(&administrators(), &settings);
+    let (mut browser, answer) = signed_in_by(&gatepost, "boss", "", 0);
+    let page = browser.get("/admin/");
+    page.assert_error_page(403, "GP1483", "before");
+    let offered = challenge_offered(&answer).unwrap();
+    let bound = bind(
+        &gatepost,
+        &[&registration(&Signer::es256("device"), &offered)],
+    );
+    browser.get("/admin/").assert_status_for("at once", 200);
+    browser.cookies.extend(bound_cookie(&bound));
+    pass_half_a_minute(&gatepost);
+    age(&gatepost);
+    let person = browser.get("/admin/people/sub%7Cboss");
+    person.assert_status(200);
+    person.assert_says("Bound to this device");
 }

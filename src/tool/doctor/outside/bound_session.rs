@@ -36,10 +36,7 @@ pub fn judge(visitor: &Visitor<'_>, sealer: &Sealer, now: Instant, findings: &mu
 /// Does as a browser does: asks for a challenge, and comes again with the proof of a key. There is
 /// no such session, which a refresh does not ask for.
 fn refresh(visitor: &Visitor<'_>, sealer: &Sealer, now: Instant) -> Result<(), String> {
-    let key = SigningKey::from_pkcs8(
-        SigningAlgorithm::Es256,
-        &generate(SigningAlgorithm::Es256)?,
-    )?;
+    let key = SigningKey::from_pkcs8(SigningAlgorithm::Es256, &generate(SigningAlgorithm::Es256)?)?;
     let identifier = BoundIdentifier {
         sid: Sid::of_day(now.day(), random::bytes()),
         key: key.public_key().clone(),
@@ -83,12 +80,18 @@ fn post(
         Ok(answer) if answer.status == expected => Ok(answer),
         answer => {
             let lost = match (&answer, proof) {
-                (Ok(answer), None) if answer.status == 401 => "it drops or cuts Sec-Secure-Session-Id: ",
-                (Ok(answer), Some(_)) if [401, 403].contains(&answer.status) => "it drops or cuts Secure-Session-Response: ",
+                (Ok(answer), None) if answer.status == 401 => {
+                    "it drops or cuts Sec-Secure-Session-Id: "
+                }
+                (Ok(answer), Some(_)) if [401, 403].contains(&answer.status) => {
+                    "it drops or cuts Secure-Session-Response: "
+                }
                 _ => "",
             };
             let got = outcome(answer);
-            Err(format!("{lost}a POST to {REFRESH_PATH} gets {got}, not {expected}"))
+            Err(format!(
+                "{lost}a POST to {REFRESH_PATH} gets {got}, not {expected}"
+            ))
         }
     }
 }
@@ -96,7 +99,10 @@ fn post(
 /// The challenge that came back, as it was sealed.
 fn challenge(answer: OutboundAnswer, sealer: &Sealer) -> Result<String, String> {
     let sent = all(&answer, "secure-session-challenge");
-    let challenge = sent.first().and_then(|sent| sent.split('"').nth(1)).unwrap_or_default();
+    let challenge = sent
+        .first()
+        .and_then(|sent| sent.split('"').nth(1))
+        .unwrap_or_default();
     let opened: Option<RefreshChallenge> = sealer.open_text(RefreshChallenge::PREFIX, challenge);
     match opened {
         Some(_) if sent.len() == 1 => Ok(challenge.to_owned()),
