@@ -478,7 +478,7 @@ fn every_page_that_reads_a_session_lies_where_browsers_refresh_it() {
     ];
     let is_below = |path: &str| {
         let covers = |covering: &&str| {
-            let rest = path.strip_prefix(**covering);
+            let rest = path.strip_prefix(*covering);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         bound_session::PATHS.iter().any(covers)

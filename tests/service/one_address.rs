@@ -119,6 +119,9 @@ impl House {
             used_at: now,
             expires_at: now.plus(Duration::from_secs(36_000)),
             ended_at: None,
+            bound_to: None,
+            bound_at: None,
+            refused_at: None,
         };
         if !["sign-up", "new in SCIM"].contains(&way) {
             user_changes::insert(&self.store, &user, &event()).unwrap();

@@ -87,6 +87,9 @@ pub fn scene() -> Scene {
         used_at: now,
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     };
     assert!(
         sessions::insert(

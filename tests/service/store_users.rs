@@ -150,6 +150,9 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         used_at: now,
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     };
     let handle_hash = random::bytes();
     assert!(sessions::insert(store, &session, &handle_hash, None, &event()).unwrap());
