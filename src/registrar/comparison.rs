@@ -128,6 +128,7 @@ fn comparison(
         pruning,
         flow_uses: reader.flow_uses()?,
         administration: registrar.config.administration.clone(),
+        bound_sessions: registrar.config.bound_sessions,
         own_hash: app::cost(registrar.config).beginning(),
     })
 }

@@ -4,7 +4,7 @@ use crate::statements::applications::UsedClient;
 use gatepost_protocol::registration::{client, walker};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::instant::Day;
-use gatepost_registration::client_checkup::{as_seen, examine};
+use gatepost_registration::client_checkup::{as_seen, by_bound_session, examine};
 use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::registry::open_secret_digest;
@@ -34,7 +34,8 @@ impl ExaminedClient {
             .map(|secret| open_secret_digest(secret, sealer))
             .collect();
         let client = as_seen(&client, &snapshot.catalogue, reach);
-        let findings = examine(&client, &secrets, &signing, &snapshot.catalogue, now);
+        let mut findings = examine(&client, &secrets, &signing, &snapshot.catalogue, now);
+        findings.extend(by_bound_session(&client, app.config.bound_sessions));
         Some(ExaminedClient {
             client,
             findings,

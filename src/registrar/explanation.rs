@@ -21,7 +21,7 @@ use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::place::SignInPlace;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::web_url::check_document_url;
-use gatepost_registration::client_checkup::{as_seen, ways_to_sign_in};
+use gatepost_registration::client_checkup::{as_seen, by_bound_session, ways_to_sign_in};
 use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::metadata_documents::reason_for;
 use gatepost_server::app::{App, id_tokens};
@@ -250,6 +250,7 @@ pub fn authorization_request(
                 };
                 let text = format!("{otherwise}: {}", outcome(&request, client));
                 findings.push(good(text, was_pushed));
+                findings.extend(by_bound_session(client, app.config.bound_sessions));
                 break;
             }
             Err(AuthorizeError::Page { reason, detail, .. }) => {

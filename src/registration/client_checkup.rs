@@ -238,6 +238,22 @@ fn by_proof(client: &Client) -> Option<Finding> {
     Some(Finding::fine(told))
 }
 
+/// Who signs in at each visit. `bound_sessions`: browsers are asked to bind their sessions.
+pub fn by_bound_session(client: &Client, bound_sessions: bool) -> Option<Finding> {
+    let rule = "require_bound_session: people sign in again 90 seconds after they did";
+    client.require_bound_session.then(|| {
+        if bound_sessions {
+            Finding::fine(format!(
+                "{rule}, unless their browser has bound its session to a key"
+            ))
+        } else {
+            Finding::weak(format!(
+                "{rule}, each of them, because GATEPOST_BOUND_SESSIONS is off"
+            ))
+        }
+    })
+}
+
 /// What a workload's registration leaves open.
 fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
     let subject = &entry.subject;

@@ -35,7 +35,9 @@ use gatepost_registrar::comparison::{opened, sealed_text};
 use gatepost_registrar::enactment::remove_clients;
 use gatepost_registrar::events::client_event;
 use gatepost_registrar::statements::client_changes;
-use gatepost_registration::client_checkup::{askable_scope, examine, outlives_keys};
+use gatepost_registration::client_checkup::{
+    askable_scope, by_bound_session, examine, outlives_keys,
+};
 use gatepost_registration::finding::Finding;
 use gatepost_registration::mention::mentions;
 use gatepost_server::app::key_keeping::seasons;
@@ -240,6 +242,7 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let signing = signing(operator, now)?;
     let mut findings = examine(&client, &digests, &signing, &catalogue, now);
     findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
+    findings.extend(by_bound_session(&client, operator.config.bound_sessions));
     findings.extend(of_document);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);

@@ -96,11 +96,17 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
     let no_logo = logo.as_deref().unwrap_or_default();
     let unread = PasswordRules::new(config).fault();
     let no_list = unread.as_deref().unwrap_or_default();
+    let administration = config.administration.as_ref();
+    let is_admin_closed =
+        !config.bound_sessions && administration.is_some_and(|set| set.requires_bound_session);
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
+        is_admin_closed
+            => weak "nobody gets to /admin: GATEPOST_ADMIN_BOUND_SESSION is on, and \
+                     GATEPOST_BOUND_SESSIONS is off",
     } else "every name is known, every value fits");
 }
 
@@ -175,6 +181,8 @@ struct Inside {
     /// The server will believe them.
     nonces: Nonces,
     proving: Proving,
+    /// Seals what browsers bring whose session is bound.
+    bound_sessions: Sealer,
 }
 
 /// The database and what is in it; `None` after a fault that was told.
@@ -247,7 +255,11 @@ fn installed(
         latest: now,
     };
     let proving = proving(&operator)?;
-    Ok(Some(Inside { nonces, proving }))
+    Ok(Some(Inside {
+        nonces,
+        proving,
+        bound_sessions: Sealer::of_kinds(&derived, Purpose::BoundSession),
+    }))
 }
 
 fn proving(operator: &Operator) -> CommandResult<Proving> {
@@ -287,6 +299,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResu
         Err(problem) => return Ok([problem.to_string(), String::new()]),
     };
     let published = key_keeping::seasons(&operator.config).publish;
+    let bound_sessions = operator.config.bound_sessions;
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let mut documents = 0;
@@ -298,6 +311,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResu
         let judge = |client: &Client| {
             let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
             found.extend(client_checkup::outlives_keys(client, published));
+            found.extend(client_checkup::by_bound_session(client, bound_sessions));
             found
         };
         let found = match client::read(operator, row) {

@@ -38,12 +38,15 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
         &columns,
         found
             .iter()
-            .map(|(session, username)| shown_session(session, username.as_deref()))
+            .map(|(session, username)| {
+                let is_bound = operator.config.bound_sessions && session.bound_to.is_some();
+                shown_session(session, username.as_deref(), is_bound)
+            })
             .collect(),
     )
 }
 
-fn shown_session(session: &Session, username: Option<&str>) -> Value {
+fn shown_session(session: &Session, username: Option<&str>, is_bound: bool) -> Value {
     json!({
         "sid": session.sid.as_str(),
         "sub": session.subject.as_str(),
@@ -52,6 +55,7 @@ fn shown_session(session: &Session, username: Option<&str>) -> Value {
         "identity_provider": session.identity_provider(),
         "source": session.source,
         "user_agent": session.user_agent,
+        "bound": is_bound,
         "auth_time": time(session.auth_time),
         "created_at": time(session.created_at),
         "used_at": time(session.used_at),

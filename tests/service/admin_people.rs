@@ -66,6 +66,16 @@ pub(crate) fn start() -> Gatepost {
 
 /// A browser in which an administrator has signed in with a code that is so many steps away.
 pub(crate) fn admin_by(gatepost: &Gatepost, name: &str, tenant: &str, step: i64) -> Browser {
+    signed_in_by(gatepost, name, tenant, step).0
+}
+
+/// The same with the answer to the code.
+pub(crate) fn signed_in_by(
+    gatepost: &Gatepost,
+    name: &str,
+    tenant: &str,
+    step: i64,
+) -> (Browser, Answer) {
     let mut browser = gatepost.browser();
     let page = browser.visit(&format!("/admin?tenant={tenant}"));
     let asked = sign_in(&mut browser, &page, name, BOB_PASSWORD);
@@ -73,7 +83,7 @@ pub(crate) fn admin_by(gatepost: &Gatepost, name: &str, tenant: &str, step: i64)
     let answer = browser.submit(&asked, &[("code", &code)]);
     assert_eq!(answer.status, 303, "{name}: {}", answer.text());
     answer.assert_leads_to("/admin/");
-    browser
+    (browser, answer)
 }
 
 pub(crate) fn boss(gatepost: &Gatepost) -> Browser {

@@ -119,6 +119,7 @@ impl Scene {
         let settings = [
             ("GATEPOST_BASE_URL", format!("https://localhost:{port}")),
             ("GATEPOST_CA_FILE", authority.file("ca.pem")),
+            ("GATEPOST_BOUND_SESSIONS", String::from("on")),
             ("GATEPOST_DATABASE_URL", as_role(&database.url, &role)),
         ];
         let settings = settings
@@ -296,6 +297,9 @@ fn pass_on(
         ("chunks refused", _) if is_chunked => {
             String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n")
         }
+        ("limits refreshes", line) if line.contains(" /session/refresh ") => {
+            String::from("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n")
+        }
         (_, line) if line.starts_with("POST") && fault.starts_with("no posts ") => format!(
             "HTTP/1.1 {} No\r\nContent-Length: 0\r\n\r\n",
             fault.trim_start_matches("no posts ")
@@ -365,6 +369,11 @@ fn pass_on(
         "own 400" if answer.starts_with("HTTP/1.1 400") => {
             answer = String::from("HTTP/1.1 400 No\r\nContent-Length: 4\r\n\r\nOops");
         }
+        "drops challenges" => answer = answer.replace("Secure-Session-Challenge: ", "X-Other: "),
+        "changes bound cookies" => answer = answer.replace("-bound-", "-other-"),
+        "pages for refreshes" if answer.contains("-bound-") => {
+            answer = answer.replace("Content-Length: 0", "Content-Length: 2") + "ok";
+        }
         "joins challenges" => answer = answer.replace("\r\nWWW-Authenticate: DPoP ", ", DPoP "),
         "own 401" if answer.starts_with("HTTP/1.1 401") => {
             answer = String::from("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
@@ -393,6 +402,8 @@ fn spoil(fault: &str, lines: &mut Vec<String>) {
         "drops cookies" => lines.retain(|line| !is(line, "cookie")),
         "drops authorization" => lines.retain(|line| !is(line, "authorization")),
         "cuts" => lines.iter_mut().for_each(|line| line.truncate(4_096)),
+        "drops proofs" => lines.retain(|line| !is(line, "secure-session-response")),
+        "drops identifiers" => lines.retain(|line| !is(line, "sec-secure-session-id")),
         "drops DPoP" => lines.retain(|line| !is(line, "dpop")),
         "drops DPoP at PAR" if lines[0].contains("/connect/par") => {
             lines.retain(|line| !is(line, "dpop"));
@@ -481,6 +492,7 @@ fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
         "proxy: bodies and cookies pass, /metrics does not; a body in chunks is made whole",
         "proxy: long addresses and header fields pass",
         "proxy: proofs of possession arrive, two lines as two, and their nonces and challenges",
+        "proxy: bound sessions are refreshed",
         "proxy: it sends the address of the visitor, here 192.0.2.7,",
     ] {
         let found = findings.iter().filter(|(_, text)| text.contains(words));
@@ -522,6 +534,12 @@ joins challenges | weak | of two lines of WWW-Authenticate 1 come back with 401
 own 401 | weak | of two lines of WWW-Authenticate 0 come back with 401
 short bodies | weak | a body of 64 KiB gets 413
 no chunks | weak | a body in chunks gets 502
+drops identifiers | fails | drops or cuts Sec-Secure-Session-Id: a POST to /session/refresh gets 401, not 403, so
+drops proofs | fails | it drops or cuts Secure-Session-Response: a POST to /session/refresh gets 403, not 200
+drops challenges | fails | it drops or changes Secure-Session-Challenge, so no session stays bound
+changes bound cookies | fails | it changes the cookies of a refresh
+pages for refreshes | fails | it puts a page in the place of a refresh
+limits refreshes | fails | a POST to /session/refresh gets 429, not 403
 RSA | weak | RSA key exchange is taken
 metrics | weak | everybody can read /metrics
 ";
@@ -610,6 +628,11 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     ] {
         scene.assert_alone(value, &[option, value], verdict, words);
     }
+    scene.gatepost.set("GATEPOST_ADMIN_ROLE", "office");
+    scene.gatepost.set("GATEPOST_ADMIN_BOUND_SESSION", "on");
+    let off = ["--bound-sessions", "off"];
+    scene.assert_alone("closed", &off, "weak", "nobody gets to /admin");
+    scene.gatepost.unset("GATEPOST_ADMIN_ROLE");
     let command = scene.gatepost.command();
     let mut environment = command.get_envs();
     let secret = environment.find(|(name, _)| *name == "GATEPOST_SECRET_FILE");

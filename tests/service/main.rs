@@ -115,6 +115,7 @@ mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;
 mod registration_over_http;
+mod required_binding;
 mod resources;
 mod restored;
 mod restored_elsewhere;

@@ -10,6 +10,8 @@ mod strength_tests;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::authorize_request::{AuthorizeRefusal, AuthorizeRequest, Ending};
@@ -25,6 +27,10 @@ use crate::words::scope::{OPENID, ScopeSet};
 use crate::words::session::{LOCAL, Session};
 use crate::words::strength::{Strength, reaches};
 
+/// How long after its sign-in a session without a key counts at a client with
+/// `require_bound_session`.
+const UNBOUND_GRACE: Duration = Duration::from_secs(90);
+
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub request: &'a AuthorizeRequest,
@@ -32,6 +38,8 @@ pub struct Situation<'a> {
     pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
     pub session: Option<&'a Session>,
+    /// Whether that session is bound to a key of its browser.
+    pub is_bound: bool,
     /// The claim `role` of the session's user.
     pub role: Option<&'a Value>,
     /// The weakest sign-in that the client (`minimum_acr`) or the page of ours accepts, whatever
@@ -58,6 +66,7 @@ pub enum Step {
     AfterAccountChosen,
     /// The user goes on without a further factor, which was only a wish.
     AfterWishDeclined,
+    /// Where the client requires bound sessions, it did so when the page was drawn, too.
     AfterConsent {
         /// The scopes that the user allowed: what [`narrow`] made of the ticks.
         granted: ScopeSet,
@@ -113,6 +122,8 @@ pub enum LoginCause {
     OtherSubject,
     /// The session does not reach an essential `acr`.
     OtherAcr,
+    /// The session is not bound to its browser, as the client requires.
+    Unbound,
 }
 
 /// Decides what comes next.
@@ -218,7 +229,29 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     if is_too_old(session, request.max_age, situation.now) && !own_sign_in {
         return Err(LoginCause::TooOld);
     }
+    if must_be_bound(situation, session) {
+        return Err(LoginCause::Unbound);
+    }
     Ok(session)
+}
+
+/// Whether only a session with a key of its browser would do. Without one, a session counts for a
+/// while after its sign-in, which an identity provider may date back; and for an answer to the
+/// consent page, whose form says that the session counted when it was drawn.
+///
+/// When the request came in is not asked: a thief could make one, wait for a sign-in, and use its
+/// cookie for as long as requests live.
+fn must_be_bound(situation: &Situation<'_>, session: &Session) -> bool {
+    let is_required = situation
+        .client
+        .is_some_and(|client| client.require_bound_session);
+    let counts = match situation.step {
+        Step::AfterSignIn | Step::AfterConsent { .. } => true,
+        Step::Arrival | Step::AfterAccountChosen | Step::AfterWishDeclined => {
+            situation.now < session.auth_time.plus(UNBOUND_GRACE)
+        }
+    };
+    is_required && !situation.is_bound && !counts
 }
 
 /// What must come first where the session is weaker than required, or weaker than the client
@@ -355,7 +388,7 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         LoginCause::Prompt | LoginCause::TooOld => {
             Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld))
         }
-        LoginCause::NoSession => None,
+        LoginCause::NoSession | LoginCause::Unbound => None,
     };
     match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
         // They have just signed in, and it was not enough. Asking again would have the same result.

@@ -24,6 +24,8 @@ pub struct Administration {
     pub given_roles: Vec<String>,
     /// `GATEPOST_ADMIN_MINIMUM_ACR`
     pub minimum_acr: Strength,
+    /// `GATEPOST_ADMIN_BOUND_SESSION`
+    pub requires_bound_session: bool,
 }
 
 /// The claim is a string or an array of them.
@@ -142,6 +144,7 @@ mod tests {
             role: String::from("office"),
             given_roles: vec![String::from("staff"), String::from("sales")],
             minimum_acr: Strength::TwoFactors,
+            requires_bound_session: false,
         }
     }
 

@@ -300,6 +300,9 @@ key_table! {
     /// `minimum_acr` | the weakest sign-in it accepts: `1`, `2` or `phr`. See [second
     /// factors](../operate/second-factors.md). `GATEPOST_MINIMUM_ACR` still holds | `1`
     minimum_acr => minimum_acr(walker).max(defaults.minimum_acr);
+    /// `require_bound_session` | `true`: 90 seconds after a sign-in, people sign in again unless
+    /// their browser has [bound its session to a key](../operate/bound-sessions.md) | `false`
+    require_bound_session: is_set;
     /// `allowed_cors_origins` | origins of its scripts, besides those of its redirect URIs | none
     allowed_cors_origins: strings(origin);
     /// `authorization_code_lifetime`, `id_token_lifetime`, `access_token_lifetime` | how long these

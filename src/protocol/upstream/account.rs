@@ -396,6 +396,7 @@ mod tests {
             role: String::from("office"),
             given_roles: Vec::new(),
             minimum_acr: Strength::TwoFactors,
+            requires_bound_session: false,
         };
         let claims = |role: &Value| {
             let role = Some(role.clone()).filter(|role| !role.is_null());

@@ -56,6 +56,9 @@ pub struct Client {
     pub allowed_roles: Option<BTreeSet<String>>,
     /// The weakest sign-in that it takes: its own, or the installation's where that is stronger.
     pub minimum_acr: Strength,
+    /// Whether a session that is not bound to a key of its browser counts only right after its
+    /// sign-in.
+    pub require_bound_session: bool,
     pub require_consent: Option<bool>,
     pub allow_remember_consent: Option<bool>,
     /// `None` is without end.

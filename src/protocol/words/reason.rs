@@ -480,6 +480,9 @@ reasons! {
     BoundRefreshRefused "GP1482" "The browser's proof of its key is not valid."
         "The identifier is not one of this service's, or its session has run out, or the proof is \
             by another key. People sign in again.";
+    UnboundAdministrator "GP1483" "This page opens only in a browser that has bound its session."
+        "Sign in anew with a browser that binds its session to a key, as Chrome on Windows does. \
+            GATEPOST_ADMIN_BOUND_SESSION wants it, and GATEPOST_BOUND_SESSIONS has to be on.";
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong."
         "Check both; the log does not say which.";

@@ -141,6 +141,7 @@ pub fn client() -> Client {
         tenants: None,
         allowed_roles: None,
         minimum_acr: Strength::SignedIn,
+        require_bound_session: false,
         require_consent: None,
         allow_remember_consent: None,
         consent_lifetime: None,

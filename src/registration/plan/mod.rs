@@ -139,6 +139,8 @@ pub struct Comparison {
     /// The flows that clients lose by `legacy_until`, with the last day on which each was used.
     pub flow_uses: BTreeMap<FlowUse, Day>,
     pub administration: Option<Administration>,
+    /// `GATEPOST_BOUND_SESSIONS`
+    pub bound_sessions: bool,
     /// How each password hash that is made here begins: `$argon2id$v=19$m=19456,t=2,p=1$`.
     pub own_hash: String,
 }

@@ -103,6 +103,7 @@ fn planned(
     let comparison = Comparison {
         flow_uses: BTreeMap::new(),
         administration: None,
+        bound_sessions: false,
         document,
         given,
         registered,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::contested_claims::{ContestedClaim, contested_claims};
 use crate::document::DocumentEntry;
@@ -30,6 +32,9 @@ const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
 pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
                                 \"always_include_user_claims_in_id_token\": true";
 
+const SIGN_IN_ANEW: &str = "everybody signs in at each visit (require_bound_session), because \
+                            GATEPOST_BOUND_SESSIONS is off";
+
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;
 
@@ -37,6 +42,7 @@ const MOST_NAMED: usize = 10;
 pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut without_names = Vec::new();
+    let mut signing_in_anew = Vec::new();
     for change in changes {
         if becomes_administrator(comparison, &change.step) {
             let name = shown(change.step.name());
@@ -59,6 +65,12 @@ pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<S
         if entry.document.contains(LEGACY_UNTIL) {
             warnings.extend(endings(comparison, entry));
         }
+        if !comparison.bound_sessions
+            && requires_bound_session(&entry.document)
+            && !before.is_some_and(requires_bound_session)
+        {
+            signing_in_anew.push(shown(&entry.name));
+        }
         if has_no_name_in_id_token(&entry.document) && !before.is_some_and(has_no_name_in_id_token)
         {
             without_names.push(shown(&entry.name));
@@ -66,6 +78,9 @@ pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<S
     }
     if !without_names.is_empty() {
         warnings.push(of_clients(&without_names, UNLESS_ASKED));
+    }
+    if !signing_in_anew.is_empty() {
+        warnings.push(of_clients(&signing_in_anew, SIGN_IN_ANEW));
     }
     warnings.extend(of_roles(&unregistered_roles(comparison, changes)));
     warnings.extend(of_contested_claims(comparison));
@@ -93,6 +108,12 @@ fn may_write(client: &str) -> bool {
     let scope = client.text("scope");
     let mut names = scope.unwrap_or_default().split(' ');
     names.any(|name| name == REGISTRATION_WRITE)
+}
+
+fn requires_bound_session(client: &str) -> bool {
+    // To parse a client costs more than to look for the name.
+    client.contains("require_bound_session")
+        && parse_own(client)["require_bound_session"] == Value::Bool(true)
 }
 
 /// Whether it is an application on a server that asks for people's names or addresses, and does not

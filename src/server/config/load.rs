@@ -133,7 +133,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         bound_sessions: reader.choice(&BOUND_SESSIONS, &switch, false),
         scim: reader.choice(&SCIM, &switch, false),
         admin_api: reader.choice(&ADMIN_API, &switch, false),
-        administration: administration(reader),
+        administration: administration(reader, &switch),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         people_change_name: reader.choice(
             &PEOPLE_MAY_CHANGE,
@@ -235,14 +235,16 @@ fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
     }
 }
 
-fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
+fn administration(reader: &mut Reader<'_>, switch: &[(&str, bool)]) -> Option<Administration> {
     let known = [Strength::TwoFactors, Strength::PhishingResistant].map(|one| (one.as_str(), one));
     let minimum_acr = reader.choice(&ADMIN_MINIMUM_ACR, &known, Strength::TwoFactors);
+    let requires_bound_session = reader.choice(&ADMIN_BOUND_SESSION, switch, false);
     let given_roles = reader.parsed(&ADMIN_ROLES, reader::role_list);
     let administration = Administration {
         role: reader.parsed(&ADMIN_ROLE, reader::role)?,
         given_roles: given_roles.unwrap_or_default(),
         minimum_acr,
+        requires_bound_session,
     };
     if administration.role.contains(':') {
         let rule = "must have no colon: a tenant stands behind it";

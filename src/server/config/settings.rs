@@ -149,6 +149,9 @@ settings! {
         "roles that they may give, separated by commas. They change only people who have no others";
     ADMIN_MINIMUM_ACR: Text, Is("2"),
         "the weakest sign-in that `/admin` accepts: `2` (two factors) or `phr` (a passkey)";
+    ADMIN_BOUND_SESSION: Text, Is("off"),
+        "`on`: `/admin` opens only in a browser that has bound its session to a key. Needs \
+         `GATEPOST_BOUND_SESSIONS`";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

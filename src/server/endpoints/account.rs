@@ -254,6 +254,7 @@ fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Re
         needs_passkey: needs_passkey(current_session),
         current_session: &current_session.row,
         sessions: &sessions,
+        bound_sessions: app.config.bound_sessions,
         applications: &applications,
         identities: &identities,
         linkable: &linkable,

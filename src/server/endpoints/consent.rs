@@ -6,7 +6,9 @@ use serde_json::json;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::transaction::{self, InSession, RequestContext, Taken, unknown_action};
+use crate::endpoints::transaction::{
+    self, AuthorizationTransaction, InSession, RequestContext, Taken, unknown_action,
+};
 use crate::http::Response;
 use crate::pages;
 use gatepost_protocol::authorize::interaction::{Step, may_remember, narrow};
@@ -24,7 +26,7 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken> {
         return Ok(Taken::Step(Step::Arrival));
     };
     let form = forms::read_post(context.app, context.request)?;
-    if !context.matches(Form::Consent, &form) {
+    if !context.matches(form_of(context.transaction), &form) {
         return Ok(Taken::Step(Step::Arrival));
     }
     match form.single("decision")? {
@@ -36,6 +38,16 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken> {
             provider: None,
         }),
         _ => Err(unknown_action()),
+    }
+}
+
+/// The name in the form's token. It says whether the client required bound sessions when the page
+/// was drawn: then the session counted there at that time, and its answer counts later, too.
+fn form_of(transaction: &AuthorizationTransaction) -> Form {
+    if transaction.requires_bound_session() {
+        Form::BoundConsent
+    } else {
+        Form::Consent
     }
 }
 
@@ -108,7 +120,7 @@ pub fn draw(context: InSession<'_>, may_remember: bool, drawn_again: bool) -> Re
     } else {
         "/consent"
     };
-    let page = context.with_form(page, Form::Consent, |form| {
+    let page = context.with_form(page, form_of(transaction), |form| {
         pages::consent::page(
             context.chrome(),
             form,

@@ -208,16 +208,17 @@ fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Respon
                 None => ask_who(context),
             }
         }
-        Taken::DeviceDenied => match (
-            context.judge(Step::Arrival)?.interaction,
-            context.in_session(),
-        ) {
-            (Interaction::Refuse(refusal), _) => Err(context.transaction.refuse(refusal)),
-            (Interaction::Consent { .. }, Some(context)) => {
-                answer::decide_device(context, DeviceDecision::Denied, &ScopeSet::default())
+        Taken::DeviceDenied => {
+            let granted = ScopeSet::default();
+            let judged = context.judge(Step::AfterConsent { granted })?;
+            match (judged.interaction, context.in_session()) {
+                (Interaction::Refuse(refusal), _) => Err(context.transaction.refuse(refusal)),
+                (Interaction::Proceed { scope }, Some(context)) => {
+                    answer::decide_device(context, DeviceDecision::Denied, &scope)
+                }
+                (_, _) => Ok(start_again(context)),
             }
-            (_, _) => Ok(start_again(context)),
-        },
+        }
     };
     match answer {
         Ok(response) => Ok(context.transaction.noted(response)),
@@ -317,8 +318,9 @@ fn told(context: RequestContext<'_>, refusal: AuthorizeRefusal) -> AuthorizeRefu
 /// Sends the browser to `/consent`. The page is drawn as this answer in three cases: they are on it
 /// already; a device asks, whose page has no address; or they have just answered something that a
 /// GET would ask again, since a GET is an arrival. Those answers are: the account is chosen; the
-/// wish for a stronger sign-in is declined; and, under `prompt=select_account`, a factor is proved
-/// in the session that was chosen, whose `auth_time` stays older than the request.
+/// wish for a stronger sign-in is declined; under `prompt=select_account`, a factor is proved in
+/// the session that was chosen, whose `auth_time` stays older than the request; and, where the
+/// client requires a bound session, a sign-in, which an identity provider may date back.
 fn ask_consent(
     context: InSession<'_>,
     page: Page,
@@ -328,7 +330,9 @@ fn ask_consent(
     let has_answered = match step {
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
         Step::AfterSignIn => {
-            page == Page::SecondFactor && context.transaction.request.prompt.select_account
+            let transaction = context.transaction;
+            transaction.requires_bound_session()
+                || page == Page::SecondFactor && transaction.request.prompt.select_account
         }
         Step::Arrival | Step::AfterConsent { .. } => false,
     };

@@ -162,6 +162,11 @@ impl CurrentSession {
         self.user.has_own_way_in() && (app.config.enrols || has_some)
     }
 
+    /// Whether it has a key of its browser that counts.
+    pub fn is_bound(&self) -> bool {
+        matches!(self.binding, Binding::Bound | Binding::Crossing)
+    }
+
     /// The answer that brings its browser the handle of this session.
     pub fn carried_by(&self, app: &App, response: Response) -> Response {
         cookies::set_session(&app.config, response, &self.handle, self.max_age(app))

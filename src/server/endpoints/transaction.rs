@@ -267,6 +267,11 @@ impl AuthorizationTransaction {
         matches!(self.request.ending, Ending::Device(_))
     }
 
+    pub fn requires_bound_session(&self) -> bool {
+        self.registration()
+            .is_some_and(|client| client.require_bound_session)
+    }
+
     pub fn client_id(&self) -> Option<&ClientId> {
         self.registration().map(|client| &client.client_id)
     }
@@ -635,6 +640,7 @@ impl<'a> RequestContext<'a> {
             client: transaction.registration(),
             catalogue: &transaction.snapshot.catalogue,
             session: current_session.map(|current_session| &current_session.row),
+            is_bound: current_session.is_some_and(|current_session| current_session.is_bound()),
             role: user.and_then(|user| user.claims.get("role")),
             minimum_acr: transaction.minimum_acr(&app.config),
             strongest_acr,

@@ -57,6 +57,7 @@ pub struct Holdings<'a> {
     /// The session of this browser.
     pub current_session: &'a Session,
     pub sessions: &'a [Session],
+    pub bound_sessions: bool,
     pub applications: &'a [(Arc<RegisteredClient>, Allowance)],
     /// Each with what it is called in its form.
     pub identities: &'a [(LinkedIdentity, String)],
@@ -202,6 +203,7 @@ pub fn page(
         has_password,
         current_session,
         sessions: holdings.sessions,
+        bound_sessions: holdings.bound_sessions,
     };
     let card = html! {
         p .lead { (icon(PERSON)) (about_account(texts.signed_in_as, account)) }

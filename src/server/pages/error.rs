@@ -22,6 +22,8 @@ pub enum Problem {
     /// The same; no application asked for the sign-out.
     LogoutPageExpired,
     Forbidden,
+    /// 403: the page is for sessions that are bound to a key of their browser.
+    Unbound,
     NotFound,
     MethodNotAllowed,
     TooLarge,
@@ -48,6 +50,7 @@ impl Problem {
     pub const fn status(self) -> u16 {
         match self {
             Problem::Forbidden
+            | Problem::Unbound
             | Problem::NotProvisioned
             | Problem::AccountDisabled
             | Problem::AccountElsewhere => 403,
@@ -66,7 +69,7 @@ impl Problem {
         match self {
             Problem::RoundTripOver => Some("/"),
             Problem::DevicePageExpired => Some("/device"),
-            Problem::LogoutPageExpired => Some("/logout"),
+            Problem::LogoutPageExpired | Problem::Unbound => Some("/logout"),
             _ => None,
         }
     }
@@ -76,7 +79,7 @@ impl Problem {
         match self {
             Problem::RoundTripOver => texts.to_start_page,
             Problem::DevicePageExpired => texts.device_title,
-            Problem::LogoutPageExpired => texts.sign_out,
+            Problem::LogoutPageExpired | Problem::Unbound => texts.sign_out,
             _ => texts.to_sign_in_page,
         }
     }
@@ -99,6 +102,7 @@ impl Problem {
                 (texts.page_had_expired, texts.page_had_expired_here)
             }
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
+            Problem::Unbound => (texts.unbound_browser, texts.unbound_browser_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
             Problem::MethodNotAllowed => {
                 (texts.method_not_allowed, texts.method_not_allowed_advice)

@@ -18,6 +18,8 @@ pub struct SignIns<'a> {
     /// The session of this browser.
     pub current_session: &'a Session,
     pub sessions: &'a [Session],
+    /// Whether keys of browsers count.
+    pub bound_sessions: bool,
 }
 
 impl SignIns<'_> {
@@ -70,6 +72,9 @@ impl SignIns<'_> {
                 }
                 p .hint { (at(texts, texts.signed_in_on, session.created_at)) }
                 p .hint { (self.way(texts, session)) }
+                @if self.bound_sessions && session.bound_to.is_some() {
+                    p .hint { (texts.bound_to_device) }
+                }
                 p .hint { (at(texts, texts.signed_in_until, session.expires_at)) }
             }
         }

@@ -446,6 +446,7 @@ fn account_page(
         needs_passkey: false,
         current_session: &sessions[0],
         sessions: &sessions,
+        bound_sessions: true,
         applications: &[(Arc::new(registered), allowance)],
         identities: &identities,
         linkable: &[&catalogue.identity_providers["corp"]],

@@ -241,6 +241,7 @@ texts! {
     signed_in_until {}
     signed_in_with_password
     signed_in_through {}
+    bound_to_device
     end_session
     end_other_sessions
     applications_heading
@@ -356,6 +357,8 @@ texts! {
     page_had_expired_here
     forbidden
     forbidden_advice
+    unbound_browser
+    unbound_browser_advice
     not_found
     not_found_advice
     method_not_allowed

@@ -16,6 +16,7 @@ use gatepost_registration::finding::Finding;
 use gatepost_server::config::{Config, ListenAddress};
 use gatepost_server::outbound::{Outbound, OutboundAnswer, OutboundError, OutboundRequest};
 
+mod bound_session;
 mod certificate;
 mod proofs;
 mod rsa_key_exchange;
@@ -61,9 +62,9 @@ pub fn examine(
         return Ok(());
     }
     visitor.judge_tls(&document, findings)?;
-    visitor.judge_bodies(findings)?;
+    let takes_posts = visitor.judge_bodies(findings)?;
     if let Some(inside) = inside {
-        visitor.judge_fields(inside, findings);
+        visitor.judge_fields(inside, takes_posts, findings);
     }
     Ok(())
 }
@@ -180,7 +181,8 @@ impl Visitor<'_> {
         }
     }
 
-    fn judge_bodies(&self, findings: &mut Vec<Finding>) -> CommandResult {
+    /// Whether the server gets what is posted to it.
+    fn judge_bodies(&self, findings: &mut Vec<Finding>) -> CommandResult<bool> {
         let address = format!("{}{TOKEN_PATH}", self.base);
         let small = OutboundRequest::post_form(&address, &[("doctor", "")]);
         let small = self.outbound.send_to_ourselves(&small);
@@ -227,10 +229,10 @@ impl Visitor<'_> {
             String::from_utf8_lossy(&metrics).contains("gatepost_build_info")
                 => weak "everybody can read /metrics",
         } else "bodies and cookies pass, /metrics does not; a body in chunks is {passed}");
-        Ok(())
+        Ok(takes_posts)
     }
 
-    fn judge_fields(&self, inside: Inside, findings: &mut Vec<Finding>) {
+    fn judge_fields(&self, inside: Inside, takes_posts: bool, findings: &mut Vec<Finding>) {
         let mut nonces = inside.nonces;
         let claims = [
             ("X-Forwarded-For", CLAIMED),
@@ -299,6 +301,9 @@ impl Visitor<'_> {
             !cut.is_empty() => weak "{cut}, so some sign-ins fail: make room for 16 KiB",
         } else "long addresses and header fields pass");
         proofs::judge(self, &mut nonces, &inside.proving, findings);
+        if self.config.bound_sessions && takes_posts {
+            bound_session::judge(self, &inside.bound_sessions, nonces.latest, findings);
+        }
     }
 }
 

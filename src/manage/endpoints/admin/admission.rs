@@ -1,14 +1,21 @@
 //! Who is let in at `/admin`, and which page answers.
 
+use std::time::Duration;
+
 use super::{Administrator, EXPLAIN, way_back};
 use crate::endpoints::not_found;
 use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Result;
 use gatepost_server::endpoints::current_session::CurrentSession;
-use gatepost_server::endpoints::forms;
-use gatepost_server::endpoints::transaction::own_page;
+use gatepost_server::endpoints::transaction::{InSession, own_page};
+use gatepost_server::endpoints::{answers, forms};
 use gatepost_server::http::{Method, Request, Response};
+use gatepost_server::pages::error::Problem;
+
+/// How long after a sign-in its browser may take to bind the session.
+const BINDING: Duration = Duration::from_secs(20);
 
 /// Answers below `/admin/`. `page` is what follows that.
 pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
@@ -24,6 +31,9 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
     }
     let purpose = purpose(request, page)?;
     own_page::to_signed_in(app, request, current_session.as_ref(), purpose, |context| {
+        if administration.requires_bound_session && !context.current_session.is_bound() {
+            return Ok(unbound(context));
+        }
         let roles = &context.transaction.snapshot.catalogue.roles;
         let form = match request.method {
             Method::Post => Some(forms::read_post(app, request)?),
@@ -52,6 +62,23 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
         }
         answer(&administrator)
     })
+}
+
+/// Says which browsers are let in. One that can has the page again as soon as its session is bound,
+/// a moment after the sign-in.
+fn unbound(context: InSession<'_>) -> Response {
+    let page = answers::error_page_with(
+        &context.presentation(),
+        Problem::Unbound,
+        (Reason::UnboundAdministrator, None),
+        context.transaction.ui_locales(),
+        None,
+    );
+    if context.app.now() < context.current_session.row.auth_time.plus(BINDING) {
+        page.header("Refresh", "2")
+    } else {
+        page
+    }
 }
 
 fn purpose(request: &Request, page: &str) -> Result<SealedPurpose> {

@@ -125,6 +125,7 @@ impl Administrator<'_> {
             catalogue: &transaction.snapshot.catalogue,
             factors: &factors,
             sessions: &sessions,
+            bound_sessions: app.config.bound_sessions,
             current_session: &current_session.row,
             wrong_passwords: self.wrong_passwords(person)?,
             by_letter: app.letters.from().is_some(),

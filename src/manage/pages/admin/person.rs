@@ -47,6 +47,7 @@ pub struct PersonView<'a> {
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
     pub sessions: &'a [Session],
+    pub bound_sessions: bool,
     /// The session of the administrator.
     pub current_session: &'a Session,
     pub wrong_passwords: WrongPasswords,
@@ -507,6 +508,7 @@ fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
         has_password: view.person.found.user.password_hash.is_some(),
         current_session: view.current_session,
         sessions: view.sessions,
+        bound_sessions: view.bound_sessions,
     };
     html! {
         section aria-labelledby="sessions" {

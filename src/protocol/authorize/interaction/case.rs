@@ -17,6 +17,7 @@ pub(crate) struct Case {
     pub(crate) client: Client,
     pub(crate) catalogue: Catalogue,
     pub(crate) session: Option<Session>,
+    pub(crate) is_bound: bool,
     pub(crate) role: Option<Value>,
     /// At least, there, and what may be added.
     pub(crate) acr: [Strength; 3],
@@ -50,6 +51,7 @@ pub(crate) fn case() -> Case {
         client: client(),
         catalogue: catalogue(),
         session: Some(session()),
+        is_bound: false,
         role: None,
         acr: [
             Strength::SignedIn,
@@ -102,6 +104,7 @@ impl Case {
             client: (!matches!(request.ending, Ending::Account { .. })).then_some(&self.client),
             catalogue: &self.catalogue,
             session: self.session.as_ref(),
+            is_bound: self.is_bound,
             role: self.role.as_ref(),
             minimum_acr: self.acr[0],
             strongest_acr: self.acr[1],

@@ -75,6 +75,37 @@ fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
     asked.of(fresh()).at(Step::AfterSignIn).proceeds("openid");
 }
 
+/// The request was made before each of these sign-ins, which helps nobody.
+#[test]
+fn a_session_without_a_key_counts_for_90_seconds_where_the_client_requires_one() {
+    let arrival = Step::Arrival;
+    for (millis, step, is_bound, counts) in [
+        (0, &arrival, false, true),
+        (89_999, &arrival, false, true),
+        (90_000, &arrival, false, false),
+        (90_000, &Step::AfterAccountChosen, false, false),
+        (90_000, &Step::AfterWishDeclined, false, false),
+        (90_000, &Step::AfterSignIn, false, true),
+        (3_500_000, &agreed("openid"), false, true),
+        (3_500_000, &arrival, true, true),
+    ] {
+        let strict = Case {
+            client: Client {
+                require_bound_session: true,
+                ..client()
+            },
+            is_bound,
+            now: RECEIVED_AT.plus(Duration::from_millis(millis)),
+            ..case().of(fresh()).at(step.clone())
+        };
+        if counts {
+            strict.proceeds("openid");
+        } else {
+            strict.needs_sign_in(LoginCause::Unbound);
+        }
+    }
+}
+
 #[test]
 fn a_client_with_roles_is_open_to_whoever_has_one_of_them() {
     let closed = Case {
