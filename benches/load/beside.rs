@@ -1,21 +1,20 @@
 //! What sign-ins cost those who have tokens: refreshes at a fixed rate, alone and while people sign
-//! in as fast as they can. A refresh is due whether or not the one before it has been answered, and
-//! its latency counts from when it was due.
+//! in as fast as they can.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Target;
 use crate::drive::{Load, Outcome, drive};
-use crate::flows::{Flow, Walker};
+use crate::flows::Flow;
 use crate::http::Connections;
+use crate::paced::paced;
 use crate::provider::Provider;
 
 /// Refreshes a second.
 const RATE: u32 = 200;
-/// Refresh tokens in use; each is due ten times a second.
-const HOLDERS: u32 = 20;
+/// Refresh tokens in use; each is refreshed some ten times a second.
+const HOLDERS: usize = 20;
 const SIGNING_IN: usize = 32;
 const REFRESH: Flow = Flow::Refresh("refresh");
 
@@ -83,42 +82,5 @@ pub fn sign_in(
 }
 
 pub fn refresh(provider: &Provider, duration: Duration) -> Result<Outcome, String> {
-    let prepare =
-        |number| Walker::prepare(provider, REFRESH, Connections::KeptAlive, number as usize);
-    let walkers = (0..HOLDERS)
-        .map(|number| Ok((number, prepare(number)?)))
-        .collect::<Result<Vec<_>, String>>()?;
-    let (started, failed) = (Instant::now(), AtomicBool::new(false));
-    let keep_refreshing = |(number, mut walker): (u32, Walker<'_>)| {
-        let mut latencies = Vec::new();
-        for round in 0.. {
-            let due = started + Duration::from_secs(1) * (round * HOLDERS + number) / RATE;
-            if due >= started + duration || failed.load(Ordering::Relaxed) {
-                break;
-            }
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            walker
-                .walk(REFRESH)
-                .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
-            latencies.push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
-        }
-        Ok(latencies)
-    };
-    let latencies = thread::scope(|scope| {
-        let holders: Vec<_> = walkers
-            .into_iter()
-            .map(|walker| scope.spawn(|| keep_refreshing(walker)))
-            .collect();
-        let ended = |_| Err(String::from("a refresh panicked"));
-        holders
-            .into_iter()
-            .map(|holder| holder.join().unwrap_or_else(ended))
-            .collect::<Result<Vec<_>, String>>()
-    });
-    let mut latencies = latencies?.concat();
-    latencies.sort_unstable();
-    Ok(Outcome {
-        latencies,
-        elapsed: duration,
-    })
+    paced(provider, REFRESH, HOLDERS, RATE, duration)
 }

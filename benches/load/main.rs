@@ -3,12 +3,13 @@
 //! other providers beside it, flow by flow in turn, so that what counts are ratios within one run.
 //!
 //! ```text
-//! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
+//! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only NAME]... [--against FILE]...
 //! cargo bench --bench load -- --tokens N       what so many reference tokens leave in the tables when they have expired
 //! cargo bench --bench load -- --fresh          code flows while partitions fill from empty, with and without scans
 //! cargo bench --bench load -- --clients N      tokens of clients drawn from 100, 10000 and N
 //! cargo bench --bench load -- --users N        code flows beside 1000 and N users
 //! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
+//! cargo bench --bench load -- --open         flows due at 30 to 90 % of their own limit; takes --against, too
 //! cargo bench --bench load -- --scim N         refreshes and sign-ins while a program adds N users over SCIM
 //! cargo bench --bench load -- --console        administrators' pages beside a thousand people and a million
 //! cargo bench --bench load -- --filled         any of them over a database that has been served from for a while
@@ -33,6 +34,7 @@ mod http;
 mod jwt;
 mod limits;
 mod many;
+mod paced;
 mod provider;
 mod report;
 mod scim;
@@ -59,11 +61,12 @@ struct Options {
     smoke: bool,
     fresh: bool,
     beside: bool,
+    open: bool,
     filled: bool,
     console: bool,
     seconds: u64,
     connections: usize,
-    only: Option<String>,
+    only: Vec<String>,
     against: Vec<PathBuf>,
     serve: Option<PathBuf>,
     tokens: Option<u64>,
@@ -123,11 +126,12 @@ impl Options {
             smoke: false,
             fresh: false,
             beside: false,
+            open: false,
             filled: false,
             console: false,
             seconds: 5,
             connections: 8,
-            only: None,
+            only: Vec::new(),
             against: Vec::new(),
             serve: None,
             tokens: None,
@@ -157,6 +161,10 @@ impl Options {
                 options.beside = true;
                 continue;
             }
+            if argument == "--open" {
+                options.open = true;
+                continue;
+            }
             let value = rest
                 .next()
                 .ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
@@ -170,7 +178,7 @@ impl Options {
                 "--connections" => {
                     options.connections = usize::try_from(number()?.max(1)).unwrap_or(1)
                 }
-                "--only" => options.only = Some(value.clone()),
+                "--only" => options.only.push(value.clone()),
                 "--against" => options.against.push(value.into()),
                 "--tokens" => options.tokens = Some(number()?),
                 "--clients" => options.clients = Some(number()?),
@@ -198,10 +206,11 @@ impl Options {
         }
     }
 
+    /// `--only` is the whole name of a flow, or else a part of several.
     fn wants(&self, name: &str) -> bool {
-        self.only
-            .as_ref()
-            .is_none_or(|only| name.contains(only.as_str()))
+        let is_whole = |only: &String| FLOWS.iter().any(|(_, flow)| flow == only);
+        let names = |only: &String| name == only || !is_whole(only) && name.contains(only.as_str());
+        self.only.is_empty() || self.only.iter().any(names)
     }
 }
 
@@ -252,6 +261,9 @@ fn run(options: &Options) -> Result<(), String> {
     let targets = targets(&own, options)?;
     if options.beside {
         return beside::run(&targets, Duration::from_secs(options.seconds));
+    }
+    if options.open {
+        return paced::run(&targets, Duration::from_secs(options.seconds));
     }
     let limits = limits(&cluster, options)?;
     // What the start took is given back by then.
@@ -440,7 +452,7 @@ fn in_turns(
 }
 
 fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
-    if options.only.is_some() {
+    if !options.only.is_empty() {
         return Ok(Limits::default());
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);

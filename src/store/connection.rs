@@ -24,6 +24,10 @@ use crate::named_thread;
 /// How long a connection that was idle may take to prove that it lives.
 pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 
+/// How many statements a connection keeps prepared. Some are prepared once for each partition that
+/// they name, and each takes memory of its backend.
+const STATEMENTS: usize = 200;
+
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
     pub client: Client,
@@ -143,6 +147,9 @@ impl Connection {
         self.require_time()?;
         let prepared = self.client.prepare(&bound.text());
         let statement = self.judged(prepared)?;
+        if self.statements.len() >= STATEMENTS {
+            self.statements.clear();
+        }
         self.statements.insert(place, statement.clone());
         Ok(statement)
     }

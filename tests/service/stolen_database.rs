@@ -651,7 +651,7 @@ fn nothing_in_a_stolen_database_opens_anything() {
 }
 
 #[test]
-fn what_was_said_between_us_and_an_identity_provider_is_not_in_the_database() {
+fn what_was_said_between_us_and_an_identity_provider_is_neither_in_the_database_nor_in_the_log() {
     let house = House::start_with(document(), &json!({"sign_out": true}), &[]);
     let mut person = Traveller::new();
     house.through(&mut person, "up").unwrap();
@@ -680,8 +680,18 @@ fn what_was_said_between_us_and_an_identity_provider_is_not_in_the_database() {
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
     secrets
         .push(house.browser(&mut person).post("/logout", &form).query()["id_token_hint"].clone());
+    // A callback that fails is logged, too.
+    let callback = format!(
+        "/external/up/callback?state={}&code={}",
+        secrets[0], secrets[3]
+    );
+    let refused = person.get(&house.address(&callback));
+    refused.assert_error_page(400, "GP1711", "a callback that nobody waits for");
+    let log = house.gatepost.log();
+    log.assert_says("GP1711");
     for secret in secrets.iter().map(String::as_str).chain([CLIENT_SECRET]) {
         assert!(secret.len() >= 16, "{secret} would be found by chance");
+        assert!(!log.contains(secret), "{secret} is in the log");
         for trace in traces(secret, true) {
             assert!(!dump.holds(&trace), "{secret} is in the database");
         }
