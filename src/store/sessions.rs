@@ -219,8 +219,12 @@ pub fn note_refusal(
     unless_after: Instant,
     audit: &AuditEvent<'_>,
 ) -> Result {
-    let bound = bind!(NOTE_REFUSAL, ..session { day, sid }, unless_after);
-    store.change(bound, audit).map(drop)
+    store
+        .change(
+            bind!(NOTE_REFUSAL, ..session { day, sid }, unless_after),
+            audit,
+        )
+        .map(drop)
 }
 
 // The user is looked up for each session: Postgres else reads all sessions to join them.

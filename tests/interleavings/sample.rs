@@ -87,6 +87,9 @@ pub fn session(epochs: SessionEpochs, ended_at: Option<Instant>) -> Session {
         used_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(36_000)),
         ended_at,
+        bound_to: None,
+        bound_at: None,
+        refused_at: None,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::support::http::{Answer, Browser, ask_alone, free_address};
 use crate::support::postgres::TestDatabase;
 use crate::support::shared::Shared;
 use crate::support::signer::Signer;
+use crate::support::waiting::{SOON, await_that};
 
 const SENTENCE: &str = "this browser could not show that it is the one that signed in";
 
@@ -307,7 +308,7 @@ fn only_the_answer_to_a_sign_in_offers_to_bind_its_session() {
         &page,
         &[
             ("decision", "change_password"),
-            ("password", ALICE_PASSWORD),
+            ("present_password", ALICE_PASSWORD),
             ("new_password", new),
             ("new_password_again", new),
         ],
@@ -397,10 +398,12 @@ fn a_refresh_asks_no_database_and_every_process_answers_it() {
     proxy.cut(false);
     pass_half_a_minute(&gatepost);
     for gatepost in [&gatepost, &other] {
-        gatepost.await_ready();
-        let mut browser = gatepost.browser();
-        browser.cookies = bound.browser.cookies.clone();
-        assert!(is_signed_in(&mut browser));
+        await_that("signed in at each", SOON, || {
+            let mut browser = gatepost.browser();
+            browser.cookies = bound.browser.cookies.clone();
+            let answer = browser.get(&request_of("conf1", &[("prompt", "none")]));
+            answer.query().contains_key("code")
+        });
     }
 }
 

@@ -284,6 +284,11 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["true", "1", "ON"],
         ),
         (
+            "GATEPOST_ADMIN_BOUND_SESSION",
+            &["on", "off"],
+            &["true", "1", "ON"],
+        ),
+        (
             "GATEPOST_NEW_BROWSER_MAIL",
             &["on", "off"],
             &["true", "1", "ON"],

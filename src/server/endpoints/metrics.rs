@@ -3,7 +3,7 @@
 //! format.
 
 use std::fs;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -329,19 +329,16 @@ fn letters(text: &mut Exposition, letters: &Letters) {
         letters.waiting(),
     );
     let totals = &letters.counts;
-    text.family(
+    by_outcome(
+        text,
         "gatepost_letters_total",
-        MetricKind::Counter,
         "E-mails by outcome; failed ones are repeated until they are given up.",
+        &[
+            ("sent", &totals.sent),
+            ("failed", &totals.failed),
+            ("given_up", &totals.given_up),
+        ],
     );
-    for (outcome, count) in [
-        ("sent", &totals.sent),
-        ("failed", &totals.failed),
-        ("given_up", &totals.given_up),
-    ] {
-        let count = count.load(Ordering::Relaxed);
-        text.sample("", &[("outcome", outcome)], count);
-    }
     text.family(
         "gatepost_letters_withheld_total",
         MetricKind::Counter,
@@ -353,30 +350,39 @@ fn letters(text: &mut Exposition, letters: &Letters) {
     }
 }
 
+/// A family of counters by outcome.
+fn by_outcome(
+    text: &mut Exposition,
+    name: &'static str,
+    help: &str,
+    counts: &[(&str, &AtomicU64)],
+) {
+    text.family(name, MetricKind::Counter, help);
+    for (outcome, count) in counts {
+        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
+    }
+}
+
 fn bound_sessions(text: &mut Exposition, counts: &BoundSessionCounts) {
-    text.family(
+    by_outcome(
+        text,
         "gatepost_session_bindings_total",
-        MetricKind::Counter,
         "Registrations of a key that a session is to be bound to.",
+        &[
+            ("bound", &counts.bound),
+            ("refused", &counts.binding_refused),
+        ],
     );
-    for (outcome, count) in [
-        ("bound", &counts.bound),
-        ("refused", &counts.binding_refused),
-    ] {
-        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
-    }
-    text.family(
+    by_outcome(
+        text,
         "gatepost_session_refreshes_total",
-        MetricKind::Counter,
         "Requests for the next cookie of a bound session.",
+        &[
+            ("refreshed", &counts.refreshed),
+            ("challenged", &counts.challenged),
+            ("refused", &counts.refresh_refused),
+        ],
     );
-    for (outcome, count) in [
-        ("refreshed", &counts.refreshed),
-        ("challenged", &counts.challenged),
-        ("refused", &counts.refresh_refused),
-    ] {
-        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
-    }
     text.family(
         "gatepost_unbound_requests_total",
         MetricKind::Counter,
