@@ -25,7 +25,6 @@ use crate::words::scope::{OPENID, ScopeSet};
 use crate::words::session::{LOCAL, Session};
 use crate::words::strength::{Strength, reaches};
 
-#[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub request: &'a AuthorizeRequest,
     /// `None` for a page of ours.
@@ -64,7 +63,7 @@ pub enum Step {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Interaction {
     Login {
