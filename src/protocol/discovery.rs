@@ -67,7 +67,6 @@ const AUTHENTICATION_METHODS: [&str; 4] = [
     "none",
 ];
 
-#[derive(Clone, Debug)]
 pub struct Provider<'a> {
     /// Every address begins with it, byte for byte.
     pub issuer: &'a str,

@@ -14,7 +14,7 @@ use crate::words::identifiers::Subject;
 use crate::words::instant::Instant;
 use crate::words::parameters::Parameters;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedRequest {
     pub received_at: Instant,
     pub purpose: SealedPurpose,

@@ -9,7 +9,6 @@ use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::registry::open_secret_digest;
 
-#[derive(Clone, Debug)]
 pub struct ExaminedClient {
     pub client: Client,
     pub findings: Vec<Finding>,

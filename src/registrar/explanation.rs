@@ -31,7 +31,7 @@ use gatepost_server::registry::RegisteredClient;
 use gatepost_store::{Result, clients};
 
 /// What was found, and what it is about.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Explained {
     pub findings: Vec<Finding>,
     pub about: Map<String, Value>,

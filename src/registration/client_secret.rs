@@ -16,21 +16,21 @@ use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::rule::RuleKept;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RegisteredSecret {
     pub material: SecretMaterial,
     pub expires_at: Option<Instant>,
     pub description: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum SecretMaterial {
     Text(SecretSource),
     Sha256(SecretBytes),
     Sha512(SecretBytes),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum SecretSource {
     Value(SecretText),
     Environment(String),

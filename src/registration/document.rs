@@ -21,14 +21,14 @@ use gatepost_protocol::words::json::Members;
 const SECRETS: [&str; 2] = ["secrets", "client_secret"];
 
 /// A document in which everything is in order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Document {
     /// Everything but the users, in the document's order.
     pub entries: Vec<DocumentEntry>,
     pub users: Vec<UserEntry>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct DocumentEntry {
     pub kind: ObjectKind,
     /// Where it stands, as `clients[3]`.
@@ -44,7 +44,6 @@ pub struct DocumentEntry {
 }
 
 /// A document as far as it could be read, and what is wrong with it.
-#[derive(Debug)]
 pub struct JudgedDocument {
     /// `None` where it is no object.
     pub document: Option<Document>,

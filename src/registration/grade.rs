@@ -17,7 +17,6 @@ named! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graded {
     pub grade: Grade,
     /// What keeps it from the next one; empty at the last.

@@ -13,7 +13,6 @@ pub mod outgoing;
 
 pub use incoming::{Persistence, traceparent};
 
-#[derive(Clone)]
 pub struct Request {
     /// Ours or the proxy's, 1 to 64 harmless characters; stands in log lines, answers and audit
     /// events.
@@ -74,7 +73,7 @@ impl fmt::Debug for Request {
 
 /// Names compare without case (RFC 9110 §5.1). One text, in which each field is a line: no name has
 /// a colon in it, and no value a line's end.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Headers(String);
 
 impl Headers {

@@ -18,10 +18,10 @@ const BOUNDS: [f64; 12] = [
 ];
 
 /// The counters. One per process; shared by reference.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Metrics(Mutex<Counts>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Counts {
     answers: BTreeMap<(&'static str, u16), u64>,
     latencies: BTreeMap<&'static str, Histogram>,
@@ -29,7 +29,7 @@ struct Counts {
     failures: BTreeMap<&'static str, u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Histogram {
     buckets: [u64; BOUNDS.len()],
     count: u64,
@@ -37,7 +37,7 @@ struct Histogram {
 }
 
 /// What the server counts, from its socket to its handlers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ServerStats {
     pub connections: AtomicU64,
     /// Own probes aside.
@@ -64,7 +64,7 @@ pub struct ServerStats {
     pub dropped_log_lines: AtomicU64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Answered<'a> {
     pub endpoint: &'static str,
     pub status: u16,

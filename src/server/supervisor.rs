@@ -29,7 +29,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// `EX_CONFIG` of sysexits.h: a server process that ends with it would end so again.
 const EXIT_CONFIGURATION: u8 = 78;
 
-#[derive(Clone, Debug)]
 pub struct SupervisorSettings {
     /// Where to listen, unless standard input is a listening socket.
     pub listen: Listen,
@@ -46,7 +45,7 @@ pub struct SupervisorSettings {
     pub watchdog: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Event {
     Signal(i32),
     Report(u64, Report),

@@ -23,10 +23,9 @@ use gatepost_protocol::audit::audit_chain::{
 use gatepost_protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chains(Arc<ProcessChains>);
 
-#[derive(Debug)]
 struct ProcessChains {
     clock: Arc<Clock>,
     process: String,
@@ -36,7 +35,6 @@ struct ProcessChains {
 }
 
 /// A head, whether it was told as it is, and whether its chain goes on.
-#[derive(Debug)]
 struct Told {
     head: Head,
     is_told: bool,
@@ -112,7 +110,6 @@ impl Chains {
     }
 }
 
-#[derive(Debug)]
 pub struct Chain {
     chains: Chains,
     /// `None` before the first event.
@@ -122,7 +119,7 @@ pub struct Chain {
 }
 
 /// An event of which the statement picks the name, or none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Alternatives<'a> {
     pub event: &'a AuditEvent<'a>,
     /// The first is alternative 1.
@@ -139,12 +136,10 @@ pub struct ChainedRow {
 }
 
 /// The one parameter that statements take, and the day on which it was made.
-#[derive(Debug)]
 pub struct Links(pub Vec<ChainedRow>, Day);
 
 /// The next row of the chain, whatever it will be called: with a hash for each name, or with what
 /// is hashed before the user and behind.
-#[derive(Debug)]
 pub struct AlternativeLink<'a> {
     row: AuditRow,
     previous: Vec<u8>,

@@ -68,7 +68,7 @@ impl<'a> AuditEvent<'a> {
 }
 
 /// Who changes what is registered and is no operator, and their request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EventAuthor {
     /// An object that tells who they are, for the detail of each event.
     pub by: Value,

@@ -20,7 +20,7 @@ use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::session::Session;
 use gatepost_protocol::words::strength::Strength;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Authenticator {
     pub kind: FactorKind,
     /// A passkey's credential id; empty for the app that shows codes; 16 random bytes for a
@@ -168,7 +168,7 @@ WITH {own session}, changed AS (
 ), {called}, {audited changed} FROM changed";
 
 /// The session in which a factor is added, as it is from then on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct KeptSession<'a> {
     pub session: &'a Session,
     /// Of its new handle, where it gets one.
@@ -176,7 +176,7 @@ pub struct KeptSession<'a> {
 }
 
 /// What is added.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NewFactors<'a> {
     pub factors: &'a [Authenticator],
     /// What all factors of the user reach then.
@@ -276,7 +276,7 @@ WITH {own session}, changed AS (
 ), {called}, {audited changed} FROM changed";
 
 /// What is removed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RemovedFactors<'a> {
     /// The one; `None` for all.
     pub factor: Option<&'a Authenticator>,

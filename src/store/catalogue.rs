@@ -26,7 +26,7 @@ fn kind_of(word: &str) -> Result<ObjectKind> {
     known.ok_or_else(|| unreadable("kind"))
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct CatalogueRow {
     pub kind: ObjectKind,
     pub name: String,
@@ -38,7 +38,6 @@ pub struct CatalogueRow {
     pub secrets: Vec<SecretRow>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogueRows {
     pub entries: Vec<CatalogueRow>,
     /// Whether some enabled client is registered with `allow_plain_pkce`.
@@ -132,7 +131,7 @@ impl RegistryReader<'_> {
 // Functions that operators write to answer extension grants: looked up before they are registered,
 // and called.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum FoundFunction {
     /// A function (jsonb, jsonb) returning jsonb that this connection's role may execute.
     Callable,

@@ -16,7 +16,7 @@ use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct ClientRow {
     pub client_id: ClientId,
     /// The registration object, without its secrets, as JSON text: a tree takes six times as much
@@ -41,7 +41,6 @@ pub struct SecretRow {
 }
 
 /// Something read from the registry, with the version of the snapshot it was read in.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Versioned<T> {
     /// Usable only while the registry stands at this version.
     pub registry_version: i64,

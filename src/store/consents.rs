@@ -92,7 +92,6 @@ INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// What a user allows a client, of what they were asked about.
-#[derive(Clone, Debug)]
 pub struct GivenConsent<'a> {
     pub sub: &'a Subject,
     pub client_id: &'a ClientId,

@@ -20,7 +20,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::session::{SignIn, User};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewDevice<'a> {
     pub device_code_hash: [u8; 32],
     pub user_code_hash: [u8; 32],
@@ -91,7 +91,6 @@ pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered> {
     Ok(Entered::TooManyPending)
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct WaitingDevice {
     pub client_id: ClientId,
     pub scope: ScopeSet,
@@ -111,7 +110,6 @@ pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Opti
     )
 }
 
-#[derive(Clone, Debug)]
 pub struct NewDecision<'a> {
     pub decision: DeviceDecision,
     pub user: &'a SignIn,
@@ -177,14 +175,12 @@ pub fn decide(
     store.change(bound, audit)
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct PolledDevice {
     pub facts: PollFacts,
     /// What its user granted, once they did.
     pub granted: Option<GrantedDevice>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct GrantedDevice {
     pub user: SignIn,
     pub scope: ScopeSet,
@@ -284,7 +280,6 @@ SELECT redeemed.issued, (SELECT hash FROM audited) AS audited, standing.*
 FROM redeemed, standing";
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
 pub enum DeviceRedemption {
     /// The first and only one; everything stands. The user is as current as the decision.
     Issued(Box<User>),

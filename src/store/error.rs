@@ -158,7 +158,7 @@ fn refusal_to_connect(error: &DbError) -> Option<&'static str> {
 }
 
 /// What a function that an operator wrote says to its arguments.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum FunctionAnswer {
     Value(Value),
     Null,

@@ -23,8 +23,8 @@ use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::session::User;
 
+#[derive(Debug, PartialEq)]
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
 pub enum CodeRedemption {
     /// The first use of the code; everything stands. The user is as current as the decision.
     Issued(Box<User>),
@@ -357,7 +357,7 @@ fn live_grant(row: &Row, id: GrantId, client_id: &ClientId) -> Result<Grant> {
 // finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
 // Each is judged by the row as the one before left it.
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NewRefresh<'a> {
     pub handle: RefreshHandle,
     pub client_id: &'a ClientId,
@@ -380,8 +380,8 @@ impl<'a> NewRefresh<'a> {
     }
 }
 
+#[derive(Debug, PartialEq)]
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
 pub enum Refreshed {
     /// Everything stands; the user is as current as the decision.
     Issued {

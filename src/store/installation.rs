@@ -13,7 +13,7 @@ use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
 /// What the once-a-second read of every process learns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct InstallationReading {
     /// Grows with every change to the registry.
     pub registry_version: i64,
@@ -24,7 +24,7 @@ pub struct InstallationReading {
     pub took: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Installation {
     /// 16 random bytes made at the first `migrate`; salts every derived key.
     pub id: [u8; 16],
@@ -96,7 +96,6 @@ pub fn installation(row: &Row) -> Result<Installation> {
     read!(row, Installation { issuer, lowers_as_before; id: id(row, "id")? })
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSize {
     pub table: String,
     /// Partitions it is in; 0 when it is in one piece.

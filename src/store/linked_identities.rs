@@ -23,7 +23,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::session::Session;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct LinkedIdentity {
     pub issuer: String,
     pub upstream_subject: String,
@@ -35,7 +35,6 @@ pub struct LinkedIdentity {
     pub linked_at: Instant,
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct LinkedUser {
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
@@ -83,7 +82,7 @@ pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>> {
 }
 
 /// An identity elsewhere, and whose it is or shall be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub issuer: &'a str,
     pub upstream_subject: &'a str,
@@ -92,7 +91,7 @@ pub struct Link<'a> {
     pub provider: Option<&'a str>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Linked {
     Added,
     /// It belongs to this user, who may be the same.

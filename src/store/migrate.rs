@@ -10,7 +10,7 @@ use super::statement::bind;
 use super::values::{column, read};
 use crate::Result;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Migration {
     /// Its number: 1 and up, without gaps.
     pub level: i32,

@@ -29,7 +29,7 @@ const LIFETIME_PER_RESERVE: i32 = 8;
 const TRIES: usize = 5;
 
 /// For how long the rows of each table can stay needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Horizons {
     /// `grants`: the longest refresh token or access token lifetime.
     pub grants: Duration,
@@ -43,7 +43,7 @@ pub struct Horizons {
     pub audit_events: Duration,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Maintained {
     /// Whether another process was at it; then nothing was done.
     pub left_to_another: bool,

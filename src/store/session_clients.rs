@@ -61,7 +61,6 @@ pub fn call_late(store: &Store, ended: &[Sid]) {
 }
 
 /// A call to make: the client is to hear that this session is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCall {
     pub day: Day,
     pub sid: Sid,
@@ -125,7 +124,7 @@ pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>> {
         .collect()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome {
     Told,
     /// It did not; there is another try unless this was the last.

@@ -13,13 +13,13 @@ use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct FailureBucket {
     pub bucket: [u8; 32],
     pub window: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct FailureCount {
     pub bucket: [u8; 32],
     /// Failures in the present window.
@@ -60,7 +60,6 @@ pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCou
 }
 
 /// What the failures of an account bring about, beside what each counter says.
-#[derive(Clone, Debug)]
 pub struct AccountFailures<'a> {
     /// The counters to raise. They must differ.
     pub counted: &'a [FailureBucket],

@@ -16,7 +16,6 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::secret::SecretText;
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct SignUpLink {
     pub id: SignUpId,
     pub tenant: Option<TenantName>,
@@ -61,7 +60,7 @@ pub fn holds(store: &Store, tenant: Option<&TenantName>, address: &str) -> Resul
 }
 
 /// An account that somebody makes by the link in a letter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NewMember<'a> {
     pub id: &'a SignUpId,
     /// Names the letter.

@@ -25,7 +25,6 @@ use gatepost_protocol::words::session::User;
 
 /// The rows that a token names. An absent row is `None`, and makes the token dead. The core judges
 /// whether it is alive.
-#[derive(Clone, Debug, PartialEq)]
 pub struct TokenStanding {
     pub facts: LivenessFacts,
     /// With the claims that userinfo answers from.

@@ -16,7 +16,6 @@ use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::instant::{Day, Instant};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSession {
     /// The issuer; for a provider without one, its `userinfo_endpoint`.
     pub issuer: String,
@@ -28,7 +27,6 @@ pub struct UpstreamSession {
     pub sealed_id_token: Option<Vec<u8>>,
 }
 
-#[derive(Clone, Debug)]
 pub struct Arrival {
     pub session: UpstreamSession,
     /// When they left for the provider: a sign-out there since then ends this sign-in.
@@ -102,7 +100,6 @@ fn upstream_session(row: &Row) -> Result<Option<UpstreamSession>> {
     }))
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFromUpstream {
     pub day: Day,
     pub sid: Sid,

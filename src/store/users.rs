@@ -110,7 +110,7 @@ impl UserRow {
 }
 
 /// A user, and the epochs that tokens issued now stand on, read in one statement.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct CurrentUser {
     pub user: UserRow,
     pub installation_epoch: i64,
@@ -134,7 +134,6 @@ impl CurrentUser {
     }
 }
 
-#[derive(Clone, Debug)]
 pub struct SignInAccount {
     /// What was typed, in its canonical form, whether or not a user has it: failures are counted by
     /// it.

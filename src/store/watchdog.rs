@@ -99,7 +99,7 @@ impl RequestEnd {
 }
 
 /// How it ended when all that ran was cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Interruption {
     /// Nothing ran.
     Idle,

@@ -198,14 +198,12 @@ struct Lane {
 
 /// One permit; goes back when dropped, also when the holder panics, or when the watchdog sees that
 /// the holder's thread hangs.
-#[derive(Debug)]
 pub struct Permit<'a> {
     hold: Arc<Hold>,
     lane: PhantomData<&'a Permits>,
 }
 
 /// What a permit takes from its lane, and gives back once.
-#[derive(Debug)]
 struct Hold {
     lane: Arc<Lane>,
     is_back: AtomicBool,

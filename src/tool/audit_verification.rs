@@ -23,7 +23,7 @@ pub enum Wrong {
     HeadsDiffer,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct ChainFinding {
     pub wrong: Wrong,
     pub chain: String,
@@ -32,7 +32,6 @@ pub struct ChainFinding {
     pub at: Option<Instant>,
 }
 
-#[derive(Debug)]
 pub struct Verification {
     today: Day,
     heads: BTreeMap<String, Expected>,
@@ -43,20 +42,18 @@ pub struct Verification {
 }
 
 /// What heads tell of a chain. A later head never replaces an earlier one.
-#[derive(Clone, Debug)]
 struct Expected {
     until: Day,
     hashes: BTreeMap<i64, Vec<Hash>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct End {
     seq: i64,
     hash: Hash,
     at: Instant,
 }
 
-#[derive(Debug)]
 struct Present {
     day: Day,
     chain: String,
@@ -68,7 +65,6 @@ struct Present {
     reported: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainVerdict {
     pub rows: u64,
     pub chains: usize,

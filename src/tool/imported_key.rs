@@ -18,7 +18,6 @@ use gatepost_server::keys::signing::{SigningKey, verify};
 const RSA_BITS: RangeInclusive<usize> = 2_048..=8_192;
 const ENCRYPTED: &str = "the key is encrypted: `openssl pkey -in FILE` asks for its password";
 
-#[derive(Clone, Debug)]
 pub struct ImportedKey {
     pub algorithm: SigningAlgorithm,
     pub pkcs8: SecretBytes,

@@ -10,7 +10,7 @@ use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_registration::finding::Finding;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum SecretStanding {
     Absent,
     Opens,
@@ -18,7 +18,6 @@ pub enum SecretStanding {
 }
 
 /// The provider's answers. Each error is a sentence for operators.
-#[derive(Clone, Debug)]
 pub enum ProviderAnswers {
     OpenId {
         metadata: Result<Box<UpstreamMetadata>, String>,

@@ -102,7 +102,7 @@ pub(super) fn user(
 }
 
 /// Whether wrong passwords, or somebody, locked the account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Lockout {
     None,
     /// Over within a day: wrong passwords lock for minutes.

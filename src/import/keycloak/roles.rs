@@ -62,7 +62,7 @@ struct Group {
 }
 
 /// A role of an account.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct HeldRole {
     name: RoleName,
     /// What gives it; nothing where it is assigned to the account itself.

@@ -69,7 +69,7 @@ pub(super) const CLAIMS: [(UserAttribute, &str); 14] = [
 pub type UserAttributes = BTreeMap<UserAttribute, Value>;
 
 /// What may stand in an attribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Shape {
     Text,
     Flag,
@@ -194,7 +194,7 @@ impl UserAttribute {
 }
 
 /// A name within a schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct AttributeName {
     pub attribute: &'static str,
     pub part: Option<&'static str>,

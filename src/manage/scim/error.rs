@@ -22,7 +22,7 @@ named! {
 /// What was asked for; or why it is refused.
 pub type Result<T = (), E = ScimError> = core::result::Result<T, E>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ScimError {
     pub status: u16,
     pub scim_type: Option<ScimType>,

@@ -52,14 +52,12 @@ fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> Result {
 }
 
 /// `path eq value`.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeComparison {
     /// As it was written; of `emails[value eq "x"]` it is `emails.value`.
     pub path: String,
     pub value: Literal,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
     Text(String),
     Flag(bool),
@@ -96,7 +94,7 @@ pub fn comparisons(text: &str) -> Result<Vec<AttributeComparison>> {
 }
 
 /// Which element a filter in brackets is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct ElementFilter {
     /// One with this value; `None` for any.
     pub value: Option<String>,

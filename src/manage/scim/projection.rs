@@ -2,7 +2,6 @@
 
 use super::attribute::{USER_SCHEMA, UserAttribute};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Projection {
     /// Paths in small letters; `None` for all.
     only: Option<Vec<String>>,

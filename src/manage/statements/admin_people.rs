@@ -18,7 +18,6 @@ use gatepost_store::{Result, Store, bind, read};
 pub type AdminReach<'a> = &'a [&'a str];
 
 /// A person, as an administrator sees them.
-#[derive(Clone, Debug)]
 pub struct Person {
     pub found: CurrentUser,
     /// Another one after each change.
@@ -94,7 +93,7 @@ pub fn find(
 }
 
 /// An administrator who acts on a person.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ActingAdmin<'a> {
     pub admin: &'a Subject,
     pub reach: AdminReach<'a>,
@@ -133,7 +132,7 @@ WITH keys AS (
 ), {audited changed} FROM changed";
 
 /// What becomes of a person.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PersonChange<'a> {
     /// With the user name, the claims, whether they are enabled, and until when.
     pub user: &'a UserRow,

@@ -12,7 +12,7 @@ use gatepost_store::{Result, Store, bind, read};
 use super::admin_people::AdminReach;
 
 /// What an administrator asks for, as it was typed; empty where nothing is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AuditSearch<'a> {
     /// A kind of events, or an event.
     pub event: &'a str,
@@ -26,7 +26,7 @@ pub struct AuditSearch<'a> {
 }
 
 /// Which events are looked at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct EventsAsked<'a> {
     pub since: Instant,
     /// Those before this one.
@@ -40,7 +40,7 @@ pub struct EventsAsked<'a> {
 }
 
 /// Where an event stands among all.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct EventPlace<'a> {
     pub at: Instant,
     pub chain: &'a str,
@@ -48,7 +48,6 @@ pub struct EventPlace<'a> {
 }
 
 /// An event with names. Whoever is removed, or out of reach, has none.
-#[derive(Clone, Debug)]
 pub struct SeenEvent {
     pub row: AuditRow,
     pub person: Option<String>,

@@ -4,7 +4,6 @@ use gatepost_store::{Result, Store, bind, read};
 use postgres::Row;
 
 /// What happened in an hour to people within reach.
-#[derive(Clone, Debug)]
 pub struct HourlyCounts {
     pub hour: i32,
     /// Sign-ins, failed attempts, further failures, and what was turned away; none where the hour

@@ -13,7 +13,6 @@ use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text}
 use super::admin_people::ActingAdmin;
 
 /// A user name or an address that is looked for.
-#[derive(Clone, Debug)]
 pub struct HeldName {
     /// What all names have in common that count as the same.
     pub key: String,
@@ -55,7 +54,6 @@ pub fn held(
 }
 
 /// Somebody who is to be added.
-#[derive(Clone, Debug)]
 pub struct NewPerson {
     pub sub: Subject,
     pub username: String,

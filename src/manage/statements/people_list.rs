@@ -12,7 +12,7 @@ use super::admin_people::AdminReach;
 pub const MOST_LOOKED_AT: i64 = 2_000;
 
 /// What is asked for. Texts are free of NUL, and empty where nothing is asked.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct PeopleAsked<'a> {
     pub tenants: AdminReach<'a>,
     /// Beginnings of words of the name, the user name or the address.
@@ -25,7 +25,6 @@ pub struct PeopleAsked<'a> {
 }
 
 /// Somebody who was looked at.
-#[derive(Clone, Debug)]
 pub struct LookedAt {
     pub sub: Subject,
     pub is_asked_for: bool,

@@ -17,7 +17,6 @@ pub const PAGE: usize = 100;
 /// So many applications are read that some roles open.
 pub const MOST_OPENED: usize = 100;
 
-#[derive(Clone, Debug)]
 pub struct ListedRole {
     pub name: String,
     /// How many people within reach have it; 1,001 stands for more than 1,000.
@@ -59,7 +58,6 @@ pub fn list(store: &Store, acting: ActingAdmin<'_>, after: &str) -> Result<Vec<L
 
 /// An application that is open to people with one of the roles that were asked for. The first row
 /// has what all have in common, also where there is no application.
-#[derive(Clone, Debug)]
 pub struct Opened {
     pub role: Option<String>,
     pub client_id: Option<ClientId>,

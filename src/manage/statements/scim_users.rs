@@ -15,7 +15,7 @@ use gatepost_store::users::{self, CurrentUser, UserRow};
 use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as stored, and what SCIM alone asks of them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ScimUser {
     pub row: UserRow,
     pub external_id: Option<String>,
@@ -114,7 +114,7 @@ WHERE u.tenant = ANY(:reach::text[]) AND (u.tenant, u.sub) > (:tenant::text, :su
 ORDER BY u.tenant, u.sub OFFSET :skipped::int8 LIMIT :most::int8";
 
 /// Where a page begins: behind this user, and so many more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct PageStart {
     pub tenant: String,
     pub sub: String,

@@ -101,7 +101,7 @@ pub const EVENTS: [&str; 79] = [
 /// What every hashed text begins with. So no hash of anything else is the hash of a row.
 const DOMAIN: &[u8] = b"gatepost audit row 1";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct AuditRow {
     /// The day until which the row is kept. It is the same for a whole chain.
     pub day: Day,

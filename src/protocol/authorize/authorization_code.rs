@@ -26,7 +26,7 @@ pub const PREFIX: &str = "gpc_";
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
 
 /// Everything that the authorization endpoint decided and the token endpoint needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     pub grant: Grant,
     /// [`redirect_uri_hash`] of the authorization request's `redirect_uri`.

@@ -21,14 +21,13 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 
 pub type ResponseParameters = Vec<(&'static str, String)>;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Issued {
     pub code: Option<SecretText>,
     pub id_token: Option<SecretText>,
     pub access_token: Option<FrontChannelAccessToken>,
 }
 
-#[derive(Clone, Debug)]
 pub struct FrontChannelAccessToken {
     pub access_token: SecretText,
     pub expires_in: u64,
@@ -36,7 +35,6 @@ pub struct FrontChannelAccessToken {
 }
 
 /// What a success tells the client, in the order in which it is sent.
-#[derive(Clone, Debug)]
 pub struct AuthorizeSuccess<'a> {
     pub issued: &'a Issued,
     pub state: Option<&'a str>,
@@ -93,7 +91,7 @@ fn add(parameters: &mut ResponseParameters, name: &'static str, value: Option<&s
     }
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum Delivery {
     Redirect {
         location: String,

@@ -37,7 +37,7 @@ impl Consent {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub client_id: ClientId,
     pub scope: ScopeSet,

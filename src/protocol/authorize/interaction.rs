@@ -31,7 +31,6 @@ use crate::words::strength::{Strength, reaches};
 /// `require_bound_session`.
 const UNBOUND_GRACE: Duration = Duration::from_secs(90);
 
-#[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub request: &'a AuthorizeRequest,
     /// `None` for a page of ours.
@@ -73,7 +72,7 @@ pub enum Step {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Interaction {
     Login {

@@ -71,7 +71,7 @@ pub enum DeviceDecision {
     Denied,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct PollFacts {
     pub redeemed: bool,
     pub expired: bool,
@@ -124,7 +124,6 @@ pub const SINGLE_PARAMETERS: [&str; 6] = [
     "acr_values",
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceAuthorizationRequest {
     pub scope: ScopeSet,
     pub resources: Vec<String>,

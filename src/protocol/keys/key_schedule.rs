@@ -10,7 +10,7 @@ use crate::words::instant::Instant;
 /// behind still signs with it.
 const HANDOVER: Duration = Duration::from_secs(3_600);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct KeySeasons {
     pub announce: Duration,
     pub sign: Duration,
@@ -98,7 +98,7 @@ fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Ite
         .filter(move |key| key.algorithm == algorithm && key.can_sign)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum KeyStep {
     Make {
         algorithm: SigningAlgorithm,

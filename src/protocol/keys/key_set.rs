@@ -16,10 +16,10 @@ const MOST_KEYS: usize = 100;
 pub const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// The usable ones of a JWK set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct KeySet(Vec<NamedKey>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct NamedKey {
     pub kid: Option<String>,
     pub key: PublicKey,

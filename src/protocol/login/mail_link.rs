@@ -89,7 +89,7 @@ impl AddressLink {
 }
 
 /// Tells the sign-in page, for one sealed request, who has just set their password.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct PasswordSetNote {
     pub username: String,
     request_hash: [u8; 32],

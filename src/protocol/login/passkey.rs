@@ -31,7 +31,7 @@ const ATTESTED: u8 = 0x40;
 
 /// What a challenge is for. It travels sealed and is not stored. The database notes when it is
 /// spent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Challenge {
     /// For a new passkey; `None` for signing in with one.
     pub new: Option<NewPasskey>,
@@ -42,7 +42,7 @@ pub struct Challenge {
     pub expires_at: Instant,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct NewPasskey {
     /// The user's `factors`, as they were when the page was drawn.
     pub factors: i64,
@@ -61,7 +61,7 @@ pub fn host(base_url: &str) -> Option<&str> {
 }
 
 /// As whom browsers know us.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RelyingParty<'a> {
     /// The host of the base URL.
     pub id: &'a str,

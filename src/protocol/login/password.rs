@@ -82,14 +82,14 @@ pub fn address_key(claims: &JsonObject) -> Option<String> {
     (is_verified && address.is_ascii()).then(|| address.to_ascii_lowercase())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Failures {
     pub count: u32,
     pub last_at: Instant,
     pub window_ends_at: Instant,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Counters {
     /// Failures for this account, from this source.
     pub account_and_source: Option<Failures>,

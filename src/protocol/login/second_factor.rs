@@ -18,7 +18,7 @@ use crate::words::strength::Strength;
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
 
 /// How many codes of one account are looked at within a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CodeLimit {
     pub most: i32,
     pub window: Duration,
@@ -48,7 +48,6 @@ pub const STEP: i64 = 30;
 const RECOVERY_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 named! {
-    #[derive(PartialOrd, Ord)]
     pub enum FactorKind {
         Totp = "totp",
         Passkey = "passkey",
@@ -71,7 +70,7 @@ impl FactorKind {
 
 /// What a user has proved so far. There is no session yet, or there is one that is to be made
 /// stronger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Ticket {
     pub subject: Subject,
     /// The user's epochs as they were read. If they changed since, the sign-in begins anew.
@@ -89,7 +88,7 @@ pub struct Ticket {
 }
 
 /// An app that is being set up: its secret, which is stored once the app has shown that it has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct OfferedApp {
     pub secret: [u8; 20],
     pub subject: Subject,
@@ -121,7 +120,7 @@ pub fn with_factor(amr: &[String], methods: &[&str]) -> Vec<String> {
 }
 
 /// What was typed where a code is asked for. Spaces and hyphens do not count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
     Totp([u8; 6]),
     /// SHA-256 of it.

@@ -16,7 +16,7 @@ const ROLE: &str = "role";
 /// By name.
 pub type RegisteredRoles = BTreeMap<String, RegisteredRole>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Administration {
     /// `GATEPOST_ADMIN_ROLE`
     pub role: String,

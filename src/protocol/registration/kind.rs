@@ -2,7 +2,7 @@
 
 /// A kind of object: one list of a document has all of a kind. The order is that in which `--prune`
 /// removes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectKind {
     Client,
     IdentityScope,

@@ -96,7 +96,6 @@ fn contradictions(client: &Client) -> [Contradiction; 5] {
 }
 
 /// A client with what its document says.
-#[derive(Clone, Debug, PartialEq)]
 pub struct DescribedClient {
     pub client: Client,
     /// What of the document does not count, for the operator.

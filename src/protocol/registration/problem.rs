@@ -10,7 +10,7 @@ pub const MOST_MISTAKES: usize = 1_000;
 pub(super) type Contradiction = (bool, &'static str, &'static str);
 
 /// One mistake: where, and which rule it breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct DocumentProblem {
     /// The place, as `clients[3].redirect_uris[0]`; empty for the document itself.
     pub path: String,

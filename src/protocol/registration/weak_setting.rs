@@ -31,7 +31,6 @@ named! {
 }
 
 /// One of them, and who is registered for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakUse {
     pub setting: WeakSetting,
     /// The first of the clients' names, as text has them, at most [`NAMED_CLIENTS`]. Behind a name

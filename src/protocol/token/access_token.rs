@@ -30,13 +30,13 @@ use crate::words::session::SignIn;
 const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
 
 /// The name of an access token: what it stands on, and 96 random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jti {
     pub stands_on: StandsOn,
     pub random: [u8; 12],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StandsOn {
     /// A grant. Its row has the epochs.
     Grant(GrantId),
@@ -83,7 +83,6 @@ named! {
 }
 
 /// What the JWT form of a token has beside the token's own values.
-#[derive(Clone, Debug)]
 pub struct JwtForm<'a> {
     pub issuer: &'a str,
     pub scope_claim: ScopeClaim,

@@ -48,7 +48,7 @@ named! {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ExpectedAssertion<'a> {
     pub issuer: &'a str,
     pub subject: Option<&'a str>,
@@ -76,7 +76,7 @@ impl<'a> ExpectedAssertion<'a> {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Assertion {
     pub subject: String,
     pub jti: String,

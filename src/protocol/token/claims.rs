@@ -349,7 +349,6 @@ pub fn present(object: Value) -> JsonObject {
 
 /// A JSON object of fixed members, without those that are null, and of further members with other
 /// names.
-#[derive(Clone, Debug)]
 pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub JsonObject);
 
 impl<const N: usize> Serialize for Object<N> {

@@ -18,7 +18,7 @@ use crate::words::secret::SecretText;
 /// RFC 7617 §2
 pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PresentedClient {
     pub client_id: ClientId,
     /// `None` also where an empty one was sent.
@@ -49,7 +49,7 @@ pub struct AuthenticationFailure {
 }
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
     Authenticated,
     /// Authenticated, if this assertion verifies with keys that are registered for the client.

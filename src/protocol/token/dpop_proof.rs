@@ -38,14 +38,13 @@ pub const NONCE_SECONDS: i64 = 150;
 pub type ProofName = [u8; 32];
 
 /// A proof whose signature is not checked yet.
-#[derive(Clone, Debug)]
 pub struct UnverifiedProof {
     pub jws: UnverifiedJws,
     pub key: PublicKey,
 }
 
 /// What a proof must have been made for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ExpectedProof<'a> {
     pub method: &'a str,
     /// Without query.
@@ -53,7 +52,7 @@ pub struct ExpectedProof<'a> {
 }
 
 /// What a proof says that it was made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct MadeFor {
     pub method: String,
     pub address: String,
@@ -61,7 +60,7 @@ pub struct MadeFor {
 }
 
 /// The proof that came with a request. Whoever sent it holds the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DpopProof {
     pub key: KeyThumbprint,
     pub name: ProofName,

@@ -50,7 +50,6 @@ pub struct Grant {
 }
 
 /// What a user gives a client.
-#[derive(Clone, Debug)]
 pub struct Given {
     pub user: SignIn,
     pub scope: ScopeSet,

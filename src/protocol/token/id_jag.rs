@@ -127,7 +127,6 @@ pub fn as_access_token(mut claims: JsonObject, issuer: &str) -> Option<AccessTok
 }
 
 /// What an ID-JAG of ours is given for.
-#[derive(Clone, Debug, PartialEq)]
 pub struct IdJagGrant<'a> {
     pub entry: &'a IdJagEntry,
     pub resource: String,

@@ -14,7 +14,7 @@ use crate::words::scope::ScopeSet;
 use crate::words::secret::SecretText;
 use crate::words::session::SignIn;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct IdToken<'a> {
     pub issuer: &'a str,
     pub client_id: &'a ClientId,
@@ -64,7 +64,6 @@ impl IdToken<'_> {
 /// RFC 6750 §6.1.1
 pub const BEARER: &str = "Bearer";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenResponse {
     pub access_token: SecretText,
     pub token_type: &'static str,

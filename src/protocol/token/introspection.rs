@@ -13,7 +13,7 @@ use crate::words::instant::Instant;
 use crate::words::json::JsonObject;
 use crate::words::session::User;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Caller<'a> {
     Client(&'a ClientId),
     Resource(&'a str),

@@ -14,7 +14,6 @@ use crate::words::reason::{Reason, TokenError, invalid_grant, invalid_request, i
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
 /// An assertion whose signature is not verified yet.
-#[derive(Clone, Debug, PartialEq)]
 pub struct ShownAssertion<'a> {
     pub jws: UnverifiedJws,
     pub issuer: &'a AssertionIssuer,

@@ -22,7 +22,7 @@ use crate::words::scope::ScopeSet;
 use crate::words::session::{SignIn, User};
 
 /// What the database says about everything a token stands on; one read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct LivenessFacts {
     pub token_revoked: bool,
     /// The grant its `jti` names; `None` when there is no such row (or the token names none).
@@ -66,7 +66,7 @@ pub fn consent_has_lapsed(
     client.require_consent == Some(true) && facts.consent_expires_at.is_some_and(has_lapsed)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct GrantFacts {
     pub revoked: bool,
     /// `offline_access` was granted: it outlives its session.
@@ -82,7 +82,7 @@ impl GrantFacts {
 }
 
 /// A session's row. Its natural end does not end tokens, signing out does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct SessionFacts {
     /// Signed out, or ended by an operator.
     pub ended: bool,

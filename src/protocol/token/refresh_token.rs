@@ -182,7 +182,7 @@ pub fn ends_at(grant: &Grant, client: &Client, session: Option<SessionFacts>) ->
 }
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum RefreshVerdict {
     /// Move the grant on and issue tokens for this. The grant and its next refresh token keep the
     /// whole scope.
@@ -195,7 +195,7 @@ pub enum RefreshVerdict {
 }
 
 /// A refresh token as it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PresentedRefresh<'a> {
     pub handle: RefreshHandle,
     pub request: &'a RefreshTokenRequest,
@@ -234,7 +234,7 @@ pub fn judge(
 /// What must hold for a grant to be refreshed, beside its token, when the request names no `scope`
 /// and no `resource`. The statement compares the row with it, so that the grant need not be read
 /// first. It must say the same as `check_standing`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Within<'a> {
     pub scopes: Vec<&'a str>,
     /// The tenants that the grant may be of. The empty name stands for no tenant.

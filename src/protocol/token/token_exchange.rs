@@ -73,7 +73,7 @@ fn shown(
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Rights<'a>(&'a Value);
 
 impl<'a> Rights<'a> {
@@ -92,7 +92,7 @@ impl<'a> Rights<'a> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ExchangeCircumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,

@@ -16,7 +16,7 @@ use crate::words::secret::SecretText;
 use crate::words::session::User;
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum UserInfoVerdict<'a> {
     Answer(&'a User),
     Refuse(BearerFailure),
@@ -75,7 +75,7 @@ pub enum TokenScheme {
 }
 
 /// The access token of a request, and how it was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct SentToken {
     pub scheme: TokenScheme,
     pub token: SecretText,

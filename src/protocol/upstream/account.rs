@@ -70,7 +70,7 @@ pub fn possible_claims(claims: &JsonObject) -> JsonObject {
     possible
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct ClaimsChange {
     pub set: JsonObject,
     pub removed: BTreeSet<String>,

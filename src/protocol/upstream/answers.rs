@@ -143,7 +143,7 @@ pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
     SecretText::new(format!("Basic {}", STANDARD.encode(pair)))
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct UpstreamTokens {
     pub access_token: SecretText,
     pub id_token: Option<SecretText>,

@@ -14,7 +14,7 @@ use crate::words::place::SignInPlace;
 use crate::words::reason::AuthorizeErrorCode;
 use crate::words::session::LOCAL;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Choices {
     pub password: bool,
     /// Names of identity providers, in the order shown: by display name.
@@ -69,7 +69,7 @@ pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a Ide
         .find(|provider| provider.authority() == issuer)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum WayOut {
     /// The login page, which says what happened. It sends no user straight upstream.
     ChooseAgain,

@@ -19,7 +19,7 @@ use crate::words::secret::SecretText;
 const MOST_AMR: usize = 10;
 const LONGEST_AMR: usize = 40;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ExpectedIdToken<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,
@@ -32,7 +32,7 @@ pub struct ExpectedIdToken<'a> {
 
 /// What a valid ID token says, beside the claims about the user. A provider without ID tokens gives
 /// the subject only.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct IdTokenFacts {
     /// Not empty, at most 255 characters, free of control characters.
     pub subject: String,
@@ -190,7 +190,7 @@ fn methods(claims: &JsonObject) -> Vec<String> {
 }
 
 /// A valid logout token. `sub` and `sid` say whom it is about: at least one of the two is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
     pub subject: Option<String>,
     pub sid: Option<String>,

@@ -20,7 +20,6 @@ use id_token::IdTokenFacts;
 
 /// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their
 /// account here.
-#[derive(Clone, Debug)]
 pub struct UpstreamIdentity {
     pub facts: IdTokenFacts,
     /// Claims under our names, roles by the provider's table among them.
@@ -66,7 +65,7 @@ fn shown(text: &str) -> String {
     format!("\"{}\"", cut.escape_debug())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum UpstreamProblem {
     /// The user cancelled at the provider, or was refused.
     Cancelled,

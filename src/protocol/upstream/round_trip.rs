@@ -28,7 +28,7 @@ pub const COOKIE: usize = 3_500;
 /// behind ours.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
     pub linking: Option<Sid>,
@@ -196,7 +196,7 @@ impl Ask {
 }
 
 /// Which values of `prompt` the provider takes. Some answer any other value with an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct PromptValues {
     pub login: bool,
     pub select_account: bool,

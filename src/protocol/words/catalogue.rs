@@ -10,7 +10,7 @@ use super::identity_provider::IdentityProvider;
 use super::named::named;
 use super::scope::{LocalizedText, ScopeKind, ScopeSet};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RegisteredScope {
     pub name: String,
     pub kind: ScopeKind,
@@ -32,7 +32,7 @@ pub struct RegisteredScope {
     pub is_built_in: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RegisteredResource {
     /// Its audience value, and its name at introspection.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct RegisteredResource {
     pub renamed: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RegisteredTenant {
     pub name: String,
     pub display_name: String,
@@ -50,7 +50,7 @@ pub struct RegisteredTenant {
 
 /// A role, as administrators see it. Roles that are not registered work as well: clients ask for
 /// them, and people have them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RegisteredRole {
     pub name: String,
     /// The registered `display_name`, or the name where there is none.
@@ -60,7 +60,7 @@ pub struct RegisteredRole {
     pub given_by_administrators: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     pub scopes: BTreeMap<String, RegisteredScope>,
     pub resources: BTreeMap<String, RegisteredResource>,
@@ -91,14 +91,14 @@ impl Catalogue {
 }
 
 /// A grant type answered by a SQL function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SqlGrant {
     pub name: String,
     pub schema: String,
     pub function: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AssertionIssuer {
     pub issuer: String,
     pub jwks: Option<Value>,

@@ -15,7 +15,7 @@ use crate::words::response_type::ResponseMode;
 use crate::words::scope::LocalizedText;
 use crate::words::strength::Strength;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Client {
     pub client_id: ClientId,
     /// The `client_id` where none was registered.
@@ -111,7 +111,7 @@ pub struct WorkloadIdentity {
 }
 
 /// An authorization server elsewhere that the client may get ID-JAGs for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct IdJagEntry {
     /// The issuer of that server.
     pub audience: String,
@@ -126,7 +126,7 @@ pub struct IdJagEntry {
     pub email: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientLinks {
     pub client_uri: Option<String>,
     pub logo_uri: Option<String>,
@@ -137,7 +137,7 @@ pub struct ClientLinks {
 }
 
 /// Good for so long; all greater than zero. The defaults are beside them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Lifetimes {
     /// 60 s; at most 600 s (RFC 6749 §4.1.2).
     pub authorization_code: Duration,
@@ -155,7 +155,7 @@ pub struct Lifetimes {
 }
 
 /// Where and how a client hears of a sign-out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LogoutUri {
     pub uri: String,
     /// Whether `iss` and `sid` go along.
@@ -252,7 +252,7 @@ impl ClientAuthenticationMethod {
 }
 
 /// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CodeBinding {
     /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
     Pkce,
@@ -264,7 +264,7 @@ pub enum CodeBinding {
 
 named! {
     /// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
-    #[derive(PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord)]
     pub enum SigningAlgorithm {
         Rs256 = "RS256",
         Es256 = "ES256",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The epochs that a code, a grant or a token of a user carries. It stands while each equals
 /// today's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epochs {
     pub installation: i64,
     pub client: i64,

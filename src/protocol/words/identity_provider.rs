@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::identifiers::TenantName;
 use super::scope::ScopeSet;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct IdentityProvider {
     /// `name`, as in `idp:<name>`.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct IdentityProvider {
     pub sign_out: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ProviderKind {
     /// OpenID Connect: everything else comes from its discovery document.
     OpenId { issuer: String },

@@ -9,7 +9,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Microseconds since 1970-01-01T00:00:00Z: the precision Postgres stores, so comparing here and
 /// there agrees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Instant(i64);
 
 impl Instant {
@@ -71,7 +71,7 @@ impl Instant {
 }
 
 /// Days since 1970-01-01 in UTC: the key that partitions what expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Day(pub i32);
 
 impl Day {

@@ -3,7 +3,7 @@
 
 use crate::words::named::named;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Explanation {
     pub code: &'static str,
     /// Fixed text, fit for an `error_description` (RFC 6749 §5.2).
@@ -16,7 +16,7 @@ pub struct Explanation {
 macro_rules! reasons {
     ($($name:ident $code:literal $description:literal $remedy:literal;)*) => {
         /// The code stands in the log line and on the error page.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Reason { $(#[doc = $description] $name,)* }
 
         impl Reason {

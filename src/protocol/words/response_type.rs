@@ -9,7 +9,7 @@ use crate::words::named::named;
 use crate::words::reason::Reason;
 use crate::words::scope::ScopeKind;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResponseType {
     pub code: bool,
     pub id_token: bool,
@@ -116,7 +116,6 @@ impl fmt::Display for ResponseType {
 }
 
 named! {
-    #[derive(PartialOrd, Ord, Hash)]
     pub enum ResponseMode {
         Query = "query",
         Fragment = "fragment",

@@ -12,7 +12,6 @@ use gatepost_store::{Result, Store, bind, column};
 /// More grants of a client are not counted.
 pub const MOST_GRANTS: i64 = 10_000;
 
-#[derive(Clone, Debug)]
 pub struct UsedClient {
     pub row: ClientRow,
     /// The last day, if one is known.

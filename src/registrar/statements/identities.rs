@@ -37,7 +37,6 @@ pub fn identities(
 }
 
 /// A session that came from an identity that is no longer linked to its user.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StraySession {
     pub sid: Sid,
     pub sub: Subject,

@@ -31,7 +31,6 @@ pub fn count_members(store: &Store, role: &str) -> Result<i64> {
 }
 
 /// Somebody who lost the role.
-#[derive(Clone, Debug)]
 pub struct FormerMember {
     pub sub: Subject,
     /// The claim `role`, as it was.

@@ -20,7 +20,6 @@ pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<Use
     rows.first().map(users::user).transpose()
 }
 
-#[derive(Clone, Debug)]
 pub struct FoundUser {
     /// Which description, from 0.
     pub index: usize,

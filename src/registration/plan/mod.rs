@@ -33,13 +33,11 @@ use gatepost_protocol::words::secret::SecretText;
 pub use removal::Pruning;
 pub use warnings::UNLESS_ASKED;
 
-#[derive(Clone, Debug, Default)]
 pub struct RegisteredObjects {
     pub objects: BTreeMap<(ObjectKind, String), RegisteredObject>,
 }
 
 /// A client, or an entry of the catalogue.
-#[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredObject {
     /// As text: for [`parse_own`].
     pub document: Box<str>,
@@ -50,7 +48,7 @@ pub struct RegisteredObject {
     pub secrets: Vec<StoredSecret>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct RegisteredUsers {
     /// By subject: those whose subject or name stands in the document; all, when users are pruned.
     pub users: BTreeMap<Subject, UserEntry>,
@@ -128,7 +126,6 @@ impl RegisteredObjects {
 }
 
 /// A document beside what is registered: everything that a plan is made of.
-#[derive(Clone, Debug)]
 pub struct Comparison {
     pub document: Document,
     /// The secrets of `document.entries`, in their order.
@@ -146,21 +143,20 @@ pub struct Comparison {
 }
 
 /// A secret of the document, fetched and hashed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct GivenSecret {
     pub digest: SecretDigest,
     pub description: String,
 }
 
 /// The secrets of one object of a document.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct GivenSecrets {
     /// `secrets`; `None` where it names none.
     pub secrets: Option<Vec<GivenSecret>>,
     pub client_secret: Option<SecretText>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct StoredSecret {
     pub id: [u8; 16],
     /// `None` when it does not open under the master secret.
@@ -169,7 +165,7 @@ pub struct StoredSecret {
 }
 
 /// What makes the registered secrets those of the document.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct SecretChanges {
     pub removed: Vec<[u8; 16]>,
     pub added: Vec<GivenSecret>,
@@ -195,7 +191,6 @@ impl SecretChanges {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
     /// Its place: `scope`, `claims.role`.
     pub key: String,
@@ -206,7 +201,6 @@ pub struct FieldChange {
 }
 
 /// Everything that would change, removals first, then in the order of the document.
-#[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Plan<'d> {
     pub changes: Vec<PlannedChange<'d>>,
@@ -220,7 +214,6 @@ pub struct Plan<'d> {
     pub identified: Vec<Subject>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct PlannedChange<'d> {
     pub verb: Verb,
     pub step: PlanStep<'d>,
@@ -237,7 +230,6 @@ pub enum Verb {
 }
 
 /// What is to be done, with all that is needed to do it.
-#[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep<'d> {
     /// With what is registered.
     Put(&'d DocumentEntry, Option<&'d RegisteredObject>),

@@ -13,7 +13,7 @@ use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Pruning(BTreeMap<ObjectKind, BTreeSet<String>>);
 
 impl Pruning {

@@ -30,7 +30,7 @@ pub struct Logo {
     pub bytes: Arc<[u8]>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Kept {
     logo: Option<Logo>,
     until: Instant,

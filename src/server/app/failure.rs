@@ -102,7 +102,6 @@ impl Failure {
 }
 
 /// Why something did not come about.
-#[derive(Debug)]
 pub enum Stopped<R> {
     /// It was judged, and is refused. Whoever asked says how that is answered.
     Refused(R),

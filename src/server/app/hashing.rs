@@ -102,7 +102,6 @@ impl Hashing {
 }
 
 /// A turn. It ends when dropped, also when the holder panics.
-#[derive(Debug)]
 pub struct HashingTurn<'a> {
     hashing: &'a Hashing,
     number: Number,

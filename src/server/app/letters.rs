@@ -80,7 +80,7 @@ pub enum Errand {
     Written(Letter),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum AccountChange {
     Password,
     /// A passkey took its place.
@@ -120,7 +120,7 @@ pub struct AskedBy {
     pub at: Moment,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct WaitingLetter {
     pub errand: Errand,
     pub asked: AskedBy,

@@ -143,7 +143,7 @@ pub struct App {
     pub admin_surveys: Permits,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Standing {
     Ready,
     /// The registry cannot be read for the moment. Metadata and keys go on; everything that needs

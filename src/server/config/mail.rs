@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::SecretText;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Mail {
     pub server: SmtpServer,
     /// There is one where the server's URL names a user.
@@ -14,7 +14,7 @@ pub struct Mail {
 }
 
 /// What `GATEPOST_SMTP_URL` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct SmtpServer {
     pub security: SmtpSecurity,
     pub user: Option<String>,

@@ -31,7 +31,7 @@ pub const LANGUAGES: [&str; 10] = [
     "en", "de", "fr", "es", "it", "pt", "nl", "pl", "ja", "zh-Hans",
 ];
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Config {
     pub database_url: SecretText,
     pub database_connections: u32,
@@ -97,14 +97,14 @@ pub struct Config {
     pub client_defaults: ClientDefaults,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Listeners {
     pub main: ListenAddress,
     /// `GATEPOST_ADMIN_LISTEN`; `None` is off.
     pub admin: Option<SocketAddr>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An address and port; port 0 lets the system choose.
     Tcp(SocketAddr),
@@ -127,7 +127,7 @@ named! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Brand {
     pub name: String,
     pub logo: Option<PathBuf>,
@@ -160,7 +160,7 @@ pub struct KeyDays {
 }
 
 /// What may become a password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct NewPasswords {
     /// `GATEPOST_PASSWORD_MIN_LENGTH`: in characters.
     pub least: u32,
@@ -176,7 +176,7 @@ pub struct Argon2Parameters {
     pub lanes: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Failed client authentications a minute, per (client, source).
     pub client_failures_per_minute: u32,
@@ -203,7 +203,7 @@ pub struct Limits {
 }
 
 /// One thing that is wrong, never with a secret in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Problem {
     pub name: String,
     /// The rule that was broken; reads on after the name.
@@ -221,7 +221,7 @@ impl Problem {
 
 /// Everything that is wrong with a configuration; ends a command with exit code 78. `Display` gives
 /// a line per problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct ConfigError {
     pub problems: Vec<Problem>,
 }

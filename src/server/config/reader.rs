@@ -330,7 +330,7 @@ pub(super) fn brand_name(text: &str) -> Parsed<String> {
 }
 
 /// The issuer: https, or http on loopback; no trailing slash, query, fragment or user info.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BaseUrl {
     text: String,
     origin_length: usize,

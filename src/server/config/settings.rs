@@ -219,7 +219,6 @@ pub fn flags() -> Vec<String> {
 }
 
 /// One setting. The constants in `settings` are the only ones.
-#[derive(Debug)]
 pub struct Setting {
     pub name: &'static str,
     pub default: Default,
@@ -235,7 +234,7 @@ pub enum Default {
     Described(&'static str),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Kind {
     Text,
     /// A text in which empty is a value of its own, not absence.

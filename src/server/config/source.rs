@@ -11,7 +11,6 @@ use crate::config::{ConfigError, Problem, installed};
 use gatepost_protocol::registration::names::nearest;
 use gatepost_protocol::words::secret::SecretText;
 
-#[derive(Clone)]
 pub struct Source {
     values: BTreeMap<&'static str, String>,
     /// The file that was read.

@@ -44,7 +44,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_store::users::CurrentUser;
 
 /// Where a browser is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Page {
     Authorize,
     Login,

@@ -21,7 +21,6 @@ const MOST_LINES: usize = 16;
 
 named! {
     /// What a derived key is for. The label is part of the derivation: never change one.
-    #[derive(Hash)]
     pub enum Purpose {
         AuthorizationCode = "authorization code",
         AccessToken = "access token",

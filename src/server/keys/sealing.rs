@@ -26,7 +26,6 @@ const VERSION: u8 = 1;
 const BOUND: u8 = 2;
 
 /// What was under a seal, and the key that its holder must prove to have.
-#[derive(Clone, Debug)]
 pub struct Opened<T> {
     pub value: T,
     pub bound_to: Option<KeyThumbprint>,

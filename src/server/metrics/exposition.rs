@@ -5,14 +5,14 @@ use std::fmt::{Display, Write};
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum MetricKind {
     Counter,
     Gauge,
     Histogram,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Exposition {
     text: String,
     family: &'static str,

@@ -25,7 +25,6 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// What a letter consists of.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Whom it comes from, beside the address.
     pub sender: &'a str,

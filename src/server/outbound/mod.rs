@@ -118,7 +118,6 @@ fn patience() -> Duration {
 }
 
 /// A request's place while it waits for another server; given back when dropped.
-#[derive(Debug)]
 pub struct Place<'a> {
     outbound: &'a Outbound,
     taker: Taker<'a>,
@@ -137,7 +136,7 @@ impl Place<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Asker<'a> {
     /// A worker without a place: each request takes one.
     Worker(&'a Outbound),

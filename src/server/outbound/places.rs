@@ -40,7 +40,6 @@ struct Waiting {
 }
 
 /// A place; given back when dropped, also when the holder panics.
-#[derive(Debug)]
 pub struct Taker<'a> {
     places: &'a Places,
     server: String,

@@ -26,7 +26,6 @@ pub struct Postman {
 }
 
 /// Why a letter was not sent. `Display` is for the log and for operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undelivered {
     /// The server will never take it (RFC 5321 §4.2.1, 5yz): trying again is of no use.
     pub is_final: bool,

@@ -34,7 +34,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 const MOST_BYTES: usize = 1_024 * 1_024;
 
 /// When an answer must be there. Several requests that serve one purpose share it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Deadline(Monotonic);
 
 impl Deadline {
@@ -59,7 +59,7 @@ pub struct OutboundRequest<'a> {
     most_bytes: usize,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct OutboundAnswer {
     pub status: u16,
     pub content_type: Option<String>,

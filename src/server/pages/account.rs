@@ -34,7 +34,7 @@ use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
 
 /// What there is to see, as it is stored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
@@ -65,7 +65,7 @@ pub struct Holdings<'a> {
     pub linkable: &'a [&'a IdentityProvider],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Outcome<'a> {
     SessionEnded,
     OtherSessionsEnded,
@@ -85,7 +85,7 @@ pub enum Outcome<'a> {
     Problem(AccountProblem),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AccountProblem {
     /// The page was drawn for another session.
     SessionChanged,
@@ -484,7 +484,7 @@ fn present_address(texts: &Texts, claims: &JsonObject) -> Markup {
 }
 
 /// An account elsewhere that may become a way in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct OfferedLink<'a> {
     pub provider: &'a IdentityProvider,
     pub subject: &'a str,

@@ -18,7 +18,7 @@ use gatepost_protocol::words::scope::ScopeKind;
 use gatepost_protocol::words::web_url::WebUrl;
 
 /// What is asked of a person: the request, who made it, and the scopes that there are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub request: &'a AuthorizeRequest,
     pub client: &'a Client,
@@ -179,7 +179,7 @@ pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a 
     )
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum UserCodeProblem {
     Missing,
     /// No device waits under it: never, not any more, or not yet.

@@ -6,7 +6,7 @@ use crate::pages::frame::{Chrome, back_to, button_to, headed, help, in_fours, we
 use crate::pages::texts::{Text, Texts};
 use gatepost_protocol::words::client::Client;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Problem {
     BadRequest,
     /// 400: the operator may register the application.
@@ -122,7 +122,7 @@ impl Problem {
 }
 
 /// What the page says besides.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Besides<'a> {
     /// The reason's stable one, as `GP1207`.
     pub code: Option<&'a str>,

@@ -12,7 +12,7 @@ use gatepost_protocol::words::client::Client;
 /// The name under `/static/` of the operator's logo.
 pub const BRAND_LOGO: &str = "brand-logo";
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Chrome<'a> {
     pub brand: &'a Brand,
     pub texts: &'a Texts,
@@ -34,7 +34,7 @@ impl<'a> Chrome<'a> {
 }
 
 /// A form of ours: where it goes, and the token that ties it to this browser.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PageForm<'a> {
     pub action: &'a str,
     pub token: &'a str,

@@ -43,7 +43,7 @@ pub fn address_page(
     )
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum JoinProblem {
     UsernameMissing,
     /// The rules of user names refuse it.
@@ -81,7 +81,7 @@ impl JoinProblem {
 }
 
 /// What was typed before.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Typed<'a> {
     pub username: &'a str,
     pub name: &'a str,

@@ -20,7 +20,6 @@ const PAPER: &str =
 const BUTTON: &str = "display:inline-block;padding:.6em 1.2em;border-radius:.4em;\
                       background:#1f5f8b;color:#fff;font-weight:bold;text-decoration:none";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetterText {
     pub subject: String,
     pub text: String,
@@ -28,7 +27,7 @@ pub struct LetterText {
 }
 
 /// What every letter has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct LetterFrame<'a> {
     pub texts: &'a Texts,
     pub brand: &'a Brand,
@@ -39,7 +38,6 @@ pub struct LetterFrame<'a> {
 }
 
 /// An account whose password can be set anew.
-#[derive(Clone, Debug)]
 pub struct ResetAccount<'a> {
     pub name: &'a str,
     /// `None`: it has no password.

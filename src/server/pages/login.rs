@@ -18,7 +18,7 @@ use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::TenantName;
 
 /// For what somebody signs in, and what is around the page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SignInFor<'a> {
     pub chrome: Chrome<'a>,
     pub request: &'a AuthorizeRequest,
@@ -27,7 +27,7 @@ pub struct SignInFor<'a> {
     pub catalogue: &'a Catalogue,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum LoginProblem {
     /// Unknown user, wrong password, disabled account: one text for all.
     WrongCredentials,
@@ -55,7 +55,7 @@ pub enum LoginProblem {
 }
 
 /// What the form says when it is drawn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
@@ -76,7 +76,7 @@ pub struct SignInForm<'a> {
 }
 
 /// How a browser is asked for a passkey.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AskPasskey<'a> {
     /// Where its answer goes.
     pub action: &'a str,

@@ -7,7 +7,7 @@ use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with, 
 use crate::pages::second_factor::{FactorProblem, NewApp, factor_problem, setup};
 
 /// What was wrong with what the form brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum LinkProblem {
     /// With the password, or with the form.
     Password(AccountProblem),
@@ -72,7 +72,6 @@ pub(super) fn new_password(chrome: Chrome<'_>, wrong: Option<&str>, first: Optio
 }
 
 /// A field for a password.
-#[derive(Clone, Debug)]
 pub(super) struct PasswordField<'a> {
     pub(super) name: &'a str,
     pub(super) autocomplete: &'a str,

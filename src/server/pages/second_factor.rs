@@ -20,7 +20,7 @@ use gatepost_protocol::login::second_factor::{FactorKind, to_base32};
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::authenticators::Authenticator;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FactorProblem {
     CodeMissing,
     CodeWrong,
@@ -51,7 +51,7 @@ pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> M
 }
 
 /// What the page that asks for another factor takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct WantedFactor<'a> {
     pub takes_codes: bool,
     /// What the browser is asked for a passkey by, where one will do.
@@ -150,7 +150,7 @@ fn without_passkey(texts: &Texts) -> Markup {
 }
 
 /// A passkey that is to be made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NewPasskeyPage<'a> {
     /// What the browser is asked (WebAuthn §5.1.3, `PublicKeyCredentialCreationOptionsJSON`).
     pub options: &'a str,
@@ -228,7 +228,7 @@ fn making_passkey(
 }
 
 /// An app that shows codes, to be added.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct NewApp<'a> {
     /// What the QR code says.
     pub otpauth: &'a str,

@@ -5,7 +5,7 @@
 use crate::pages::language::Language;
 
 /// A sentence with one place, written `{}`, for a name or a number that comes from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Template(pub &'static str);
 
 impl Template {
@@ -22,7 +22,7 @@ impl Template {
 pub type Text = &'static str;
 
 /// What a standard scope lets an application do: a short name and a sentence about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct ScopeText {
     pub name: Text,
     pub description: Text,

@@ -193,7 +193,7 @@ impl Registry {
 /// Texts of which only one thing is asked: whether one is among them. Their hashes, under a key
 /// that nobody knows, take a fifth of the memory. Another text has one of these hashes once in 2^64
 /// times the number of texts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TextSet {
     key: RandomState,
     hashes: HashSet<u64>,
@@ -221,7 +221,6 @@ struct HeldClient {
 }
 
 /// What the cache says of a client.
-#[derive(Debug)]
 pub enum Cached {
     /// Nothing at this version: the database knows.
     Missing,

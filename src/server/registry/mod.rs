@@ -86,7 +86,7 @@ impl Sealers {
 }
 
 /// Why the last look at the database did not confirm what is held here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Trouble {
     Silence,
     /// A signing key is wrapped under a master secret that this process does not have.

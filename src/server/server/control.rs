@@ -24,7 +24,6 @@ named! {
 /// The one order: to finish what is in flight, then to end.
 pub const DRAIN: &str = "drain";
 
-#[derive(Debug)]
 pub struct Control(Mutex<UnixStream>);
 
 impl Control {

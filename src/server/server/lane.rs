@@ -110,7 +110,6 @@ impl<T> Line<T> {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
 pub enum Arrival {
     Whole(Vec<u8>),
     TooLong,

@@ -24,7 +24,6 @@ const DOOR_PATIENCE: Duration = Duration::from_millis(100);
 /// In bytes. The kernel reserves twice as much.
 const SEND_BUFFER: usize = 128 * 1_024;
 
-#[derive(Debug)]
 pub struct Inherited {
     socket: Socket,
     pub address: SockAddr,

@@ -39,7 +39,7 @@ pub fn connection_threads() -> Option<usize> {
 }
 
 /// The limits that leaked connections run into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Limits {
     descriptors: Option<u64>,
     threads: Option<u64>,

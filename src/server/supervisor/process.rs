@@ -36,14 +36,13 @@ const NOT_INHERITED: [&str; 6] = [
     "LISTEN_FDNAMES",
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Starting,
     Serving,
     Draining,
 }
 
-#[derive(Debug)]
 pub struct ServerProcess {
     pub number: u64,
     /// Where it is in its life, and since when.
@@ -203,7 +202,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Least time between two starts that a server process asked for.
 const RECYCLING: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Pace {
     /// Since the last that was steady.
     pub failures: u32,

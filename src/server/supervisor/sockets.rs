@@ -22,7 +22,6 @@ use crate::server::BACKLOG;
 /// Only the owner and the group (the proxy's) may connect.
 const SOCKET_MODE: u32 = 0o660;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     Tcp(SocketAddr),
     Unix(PathBuf),
@@ -60,7 +59,6 @@ impl fmt::Display for Listen {
 
 /// The listening socket. Every server process gets a handle of its own; while there is none,
 /// connections wait in it.
-#[derive(Debug)]
 pub struct Listening {
     socket: OwnedFd,
     is_handed_over: bool,

@@ -81,7 +81,7 @@ WHERE c.client_id = :client_id::text
 ORDER BY p.role COLLATE \"C\", p.tenant COLLATE \"C\", p.sub LIMIT 1000";
 
 /// Who is behind whom in the report of an application.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Behind {
     pub role: String,
     pub tenant: String,

@@ -9,7 +9,7 @@ use gatepost_store::{Result, Store, bind, column};
 
 /// Which events are asked for; `None` asks for any, but for `event`, where it leaves out those that
 /// open a chain: they say nothing of what happened, and each command has one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct EventFilter {
     pub event: Option<String>,
     pub client_id: Option<String>,

@@ -246,7 +246,7 @@ fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result {
     Ok(())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Rehearsed {
     pub name: &'static str,
     pub took: Duration,

@@ -21,7 +21,6 @@ pub fn sealed_authenticators(
 }
 
 /// A factor as it was read, and its secret as it is to be.
-#[derive(Clone, Debug)]
 pub struct ResealedFactor {
     pub sub: Subject,
     pub factor: Authenticator,

@@ -28,7 +28,6 @@ pub fn user_by_name(
 }
 
 /// Users of one tenant whose names are the same in this database.
-#[derive(Clone, Debug)]
 pub struct Clash {
     pub subs: Vec<Subject>,
     pub usernames: Vec<String>,

@@ -37,7 +37,7 @@ pub struct ListRequest<'a> {
 }
 
 /// Where the next page begins, and what it is a page of.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Cursor {
     tenant: String,
     sub: String,

@@ -17,7 +17,7 @@ use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
 
 /// What was asked for, and what was found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AuditPage<'a> {
     pub search: AuditSearch<'a>,
     pub found: &'a [SeenEvent],

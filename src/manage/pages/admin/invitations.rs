@@ -17,7 +17,7 @@ use gatepost_server::pages::join::JoinProblem;
 use gatepost_server::pages::texts::Texts;
 
 /// What somebody can be invited with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Invitation<'a> {
     pub catalogue: &'a Catalogue,
     /// An empty name stands for no tenant.
@@ -27,7 +27,7 @@ pub struct Invitation<'a> {
 }
 
 /// Somebody who is to be invited.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Newcomer {
     pub username: String,
     pub details: PersonDetails,
@@ -40,7 +40,7 @@ impl Newcomer {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum InviteProblem {
     Account(JoinProblem),
     /// People sign in by their addresses, too.
@@ -160,7 +160,7 @@ fn tenant_field(texts: &Texts, invitation: Invitation<'_>, chosen: &str) -> Mark
 }
 
 /// A pasted line: who is in it, and what is wrong with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct PastedLine {
     /// From one on.
     pub number: usize,
@@ -169,7 +169,7 @@ pub struct PastedLine {
 }
 
 /// What was pasted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Pasted<'a> {
     pub text: &'a str,
     pub tenant: &'a str,
@@ -247,7 +247,6 @@ fn mistakes(texts: &Texts, lines: &[PastedLine]) -> Markup {
 }
 
 /// Somebody who was invited.
-#[derive(Clone, Debug)]
 pub struct InvitedPerson<'a> {
     pub person: &'a Person,
     /// To pass on, where there is no e-mail.

@@ -68,7 +68,7 @@ pub(super) fn choice<'a>(
 }
 
 /// What is around each of these pages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AdminChrome<'a> {
     pub chrome: Chrome<'a>,
     /// Which one of the navigation the page belongs to.

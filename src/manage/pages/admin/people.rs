@@ -21,7 +21,6 @@ use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::users::UserRow;
 
 /// One page of people, and what was asked for.
-#[derive(Clone, Debug)]
 pub struct PeoplePage<'a> {
     /// Where it stands, below `/admin/`.
     pub page: &'a str,

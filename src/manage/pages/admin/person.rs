@@ -31,7 +31,7 @@ use gatepost_store::authenticators::Authenticator;
 use gatepost_store::users::UserRow;
 
 /// What wrong passwords of a user there were, from everywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct WrongPasswords {
     /// Within an hour.
     pub count: i64,
@@ -40,7 +40,7 @@ pub struct WrongPasswords {
 }
 
 /// What there is to see, as it is stored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PersonView<'a> {
     pub person: &'a Person,
     pub catalogue: &'a Catalogue,
@@ -355,7 +355,7 @@ fn deed(form: PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -
 }
 
 /// What is asked for before it is done, and what the pages say of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct DangerousDeed {
     /// As forms post it.
     pub decision: &'static str,

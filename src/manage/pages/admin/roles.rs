@@ -67,7 +67,7 @@ pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) 
 }
 
 /// A role, as it is stored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RoleView<'a> {
     pub role: &'a str,
     pub opened: &'a [Opened],

@@ -109,7 +109,7 @@ pub struct AuthorizeRequest {
     pub received_at: Instant,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum AuthorizeError {
     /// There is no address to redirect to: the person gets an error page, HTTP 400.
     Page {
@@ -122,7 +122,7 @@ pub enum AuthorizeError {
 }
 
 /// Why a request that can be answered by redirect is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct AuthorizeRefusal {
     pub code: AuthorizeErrorCode,
     pub reason: Reason,

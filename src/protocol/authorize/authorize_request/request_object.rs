@@ -11,7 +11,6 @@ use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{AuthorizeErrorCode, Reason};
 
 /// What a refused request object says about the way back. It was not verified.
-#[derive(Default)]
 pub(crate) struct UnverifiedWayBack {
     pub(crate) state: Option<String>,
     pub(crate) response_mode: Option<String>,

@@ -58,7 +58,7 @@ pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
 ];
 
 /// The request of an authenticated client, for a grant that it may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum TokenRequest {
     AuthorizationCode(AuthorizationCodeRequest),
     RefreshToken(RefreshTokenRequest),
@@ -70,7 +70,7 @@ pub enum TokenRequest {
 }
 
 /// The authorization code grant (RFC 6749 §4.1.3). A `scope` is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct AuthorizationCodeRequest {
     pub code: SecretText,
     pub redirect_uri: String,
@@ -88,7 +88,7 @@ pub enum PresentedVerifier {
 }
 
 /// The client credentials grant (RFC 6749 §4.4.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ClientCredentialsRequest {
     /// `None` asks for all scopes of the client.
     pub scope: Option<ScopeSet>,
@@ -96,7 +96,7 @@ pub struct ClientCredentialsRequest {
 }
 
 /// The refresh token grant (RFC 6749 §6).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct RefreshTokenRequest {
     pub refresh_token: SecretText,
     /// The scope of this answer's tokens; `None` asks for all that was granted.
@@ -105,7 +105,7 @@ pub struct RefreshTokenRequest {
 }
 
 /// The password grant (RFC 6749 §4.3.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct PasswordRequest {
     pub username: String,
     pub password: SecretText,
@@ -115,7 +115,7 @@ pub struct PasswordRequest {
 }
 
 /// The device code grant (RFC 8628 §3.4). A `scope` is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DeviceCodeRequest {
     pub device_code: SecretText,
     pub resources: Vec<String>,

@@ -15,7 +15,7 @@ use gatepost_protocol::words::instant::Day;
 const GOOD_FOR_DAYS: i32 = 30;
 const GOOD_FOR_SECONDS: u32 = 30 * 86_400;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Known {
     account: AccountHash,
     signed_in_on: Day,

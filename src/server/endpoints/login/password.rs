@@ -19,7 +19,7 @@ use gatepost_protocol::words::strength::Strength;
 use gatepost_store::sign_in_failures;
 use gatepost_store::users::{self, CurrentUser};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Attempt<'a> {
     /// The tenant of the sign-in, from the request or the client; never from a form.
     pub tenant: Option<&'a TenantName>,
@@ -32,7 +32,6 @@ pub struct Attempt<'a> {
     pub client: Option<&'a Client>,
 }
 
-#[derive(Debug)]
 pub enum PasswordOutcome {
     /// The user, as read before the password was looked at.
     Accepted(Box<CurrentUser>),

@@ -27,7 +27,6 @@ use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 
-#[derive(Clone, Debug)]
 pub enum Introspector {
     /// A confidential client, about its own tokens.
     Client(Arc<RegisteredClient>),

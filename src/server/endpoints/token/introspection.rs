@@ -179,7 +179,6 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
     revoke(&app.store, token.expires_at.day(), &jti, &event)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedToken {
     Access(Box<AccessToken>),
     /// A refresh token of any generation.

@@ -23,7 +23,6 @@ pub const SOMEONE_ELSE: &str = "someone_else";
 const BEGINS_ANEW_WITHIN: Duration = Duration::from_secs(86_400);
 
 /// Why a sealed request does not open.
-#[derive(Debug)]
 pub enum Unopened {
     Invalid,
     Expired(Box<SealedRequest>),

@@ -9,7 +9,6 @@ use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 
 /// A request that was sealed, and the seal it came under.
-#[derive(Clone, Debug)]
 pub struct Opened {
     pub request: SealedRequest,
     pub sealed: String,

@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 7_000;
 
 /// A way that a browser is on, as its cookie's name tells it: when it began, and a random number.
 /// Sorts by age.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
     begun_millis: i64,
     random: [u8; 8],

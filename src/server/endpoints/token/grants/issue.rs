@@ -59,7 +59,7 @@ pub struct Issue<'a> {
 }
 
 /// The part of a response that speaks of a user.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct IssueUser<'a> {
     pub sign_in: &'a SignIn,
     /// The user's row, read by the statement that decided to issue.
@@ -71,7 +71,7 @@ pub struct IssueUser<'a> {
     pub nonce: Option<&'a str>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Additions {
     /// Further claims of the access token. They were judged.
     pub claims: JsonObject,
