@@ -22,6 +22,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 
 const SECONDS_PER_DAY: u64 = 86_400;
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 impl Listeners {
     /// Reads the two addresses alone: what `healthcheck` needs.
@@ -77,7 +78,6 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         .parsed(&BASE_URL, BaseUrl::parse)
         .unwrap_or_else(BaseUrl::placeholder);
     let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
-    let switch = [("on", true), ("off", false)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
         database_url: database_url.unwrap_or_else(|| SecretText::new("")),
@@ -111,26 +111,29 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         brand: brand(reader),
         language: language(reader),
         mail: mail(reader),
-        new_browser_mail: reader.choice(&NEW_BROWSER_MAIL, &switch, true),
+        new_browser_mail: reader.choice(&NEW_BROWSER_MAIL, &SWITCH, true),
         key_days: key_days(reader),
         argon2: argon2(reader),
-        passwords: new_passwords(reader),
+        passwords: NewPasswords {
+            least: reader.number(&PASSWORD_MIN_LENGTH),
+            blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+        },
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: reader.choice(&SIGN_IN_WITH, SignInWith::CHOICES, SignInWith::Username),
-        pushed_requests: reader.choice(&PUSHED_REQUESTS, &switch, true),
-        id_jag: reader.choice(&ID_JAG, &switch, false),
+        pushed_requests: reader.choice(&PUSHED_REQUESTS, &SWITCH, true),
+        id_jag: reader.choice(&ID_JAG, &SWITCH, false),
         client_assertions_name_issuer: reader.choice(
             &CLIENT_ASSERTION_AUDIENCE,
             &[("any", false), ("issuer", true)],
             false,
         ),
-        bound_sessions: reader.choice(&BOUND_SESSIONS, &switch, false),
-        scim: reader.choice(&SCIM, &switch, false),
-        admin_api: reader.choice(&ADMIN_API, &switch, false),
-        administration: administration(reader, &switch),
+        bound_sessions: reader.choice(&BOUND_SESSIONS, &SWITCH, false),
+        scim: reader.choice(&SCIM, &SWITCH, false),
+        admin_api: reader.choice(&ADMIN_API, &SWITCH, false),
+        administration: administration(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         people_change_name: reader.choice(
             &PEOPLE_MAY_CHANGE,
@@ -232,17 +235,10 @@ fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
     }
 }
 
-fn new_passwords(reader: &mut Reader<'_>) -> NewPasswords {
-    NewPasswords {
-        least: reader.number(&PASSWORD_MIN_LENGTH),
-        blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
-    }
-}
-
-fn administration(reader: &mut Reader<'_>, switch: &[(&str, bool)]) -> Option<Administration> {
+fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
     let known = [Strength::TwoFactors, Strength::PhishingResistant].map(|one| (one.as_str(), one));
     let minimum_acr = reader.choice(&ADMIN_MINIMUM_ACR, &known, Strength::TwoFactors);
-    let requires_bound_session = reader.choice(&ADMIN_BOUND_SESSION, switch, false);
+    let requires_bound_session = reader.choice(&ADMIN_BOUND_SESSION, &SWITCH, false);
     let given_roles = reader.parsed(&ADMIN_ROLES, reader::role_list);
     let administration = Administration {
         role: reader.parsed(&ADMIN_ROLE, reader::role)?,
