@@ -114,10 +114,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         new_browser_mail: reader.choice(&NEW_BROWSER_MAIL, &SWITCH, true),
         key_days: key_days(reader),
         argon2: argon2(reader),
-        passwords: NewPasswords {
-            least: reader.number(&PASSWORD_MIN_LENGTH),
-            blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
-        },
+        passwords: passwords(reader),
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
@@ -232,6 +229,13 @@ fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
         memory_kib: reader.number(&ARGON2_MEMORY_KIB),
         passes: reader.number(&ARGON2_PASSES),
         lanes: reader.number(&ARGON2_LANES),
+    }
+}
+
+fn passwords(reader: &mut Reader<'_>) -> NewPasswords {
+    NewPasswords {
+        least: reader.number(&PASSWORD_MIN_LENGTH),
+        blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
     }
 }
 
