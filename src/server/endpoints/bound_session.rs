@@ -70,7 +70,8 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
         sid: Some(&challenge.sid),
         ..AuditEvent::default().by(request.source, &request.id)
     };
-    if !sessions::bind(&app.store, &challenge, key.key_thumbprint(), &event)? {
+    let is_bound = sessions::bind(&app.store, &challenge, key.key_thumbprint(), &event);
+    if !is_bound.map_err(Failure::NotStored)? {
         return refused();
     }
     count(&app.bound_sessions.bound);
