@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
+use crate::config::Config;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::{Request, Response};
@@ -230,20 +231,27 @@ pub fn forget(app: &App, request: &Request, mut response: Response, had_key: boo
     if !config.bound_sessions {
         return response;
     }
-    let prefix = cookies::bound_prefix(config);
-    let mut has_registration = had_key;
-    for (name, _) in request
-        .cookies()
-        .filter(|(name, _)| name.starts_with(&prefix))
-    {
+    let sent = sent_cookies(config, request);
+    for name in &sent {
         response = cookies::set_bound(config, response, name, "", 0);
-        has_registration = true;
     }
-    if has_registration {
+    if had_key || !sent.is_empty() {
         response.header("Clear-Site-Data", "\"storage\"")
     } else {
         response
     }
+}
+
+/// Whether a cookie came that shows the key of a session.
+pub fn has_cookie(app: &App, request: &Request) -> bool {
+    !sent_cookies(&app.config, request).is_empty()
+}
+
+/// The names of the cookies that came and show keys.
+fn sent_cookies<'a>(config: &Config, request: &'a Request) -> Vec<&'a str> {
+    let prefix = cookies::bound_prefix(config);
+    let names = request.cookies().map(|(name, _)| name);
+    names.filter(|name| name.starts_with(&prefix)).collect()
 }
 
 fn count(counter: &AtomicU64) {
