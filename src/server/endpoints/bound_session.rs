@@ -1,8 +1,10 @@
 //! Sessions that are bound to a key of their browser: Device Bound Session Credentials (DBSC). The
 //! answer to a sign-in offers it; a browser that can then registers a key, and proves it for each
 //! cookie that shows the key. Neither endpoint reads a cookie: browsers send none along after a
-//! request that another site began. Their answers are 200, 401, 403 and 503 and no other, as others
-//! end the registration in the browser.
+//! request that another site began.
+//!
+//! They answer 200, 401, 403 or 503. A browser takes 401, and any other status that is not among
+//! these, as the end of its registration. It proves its key after 403, and comes again after 503.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,7 +53,7 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
     let vault = &app.vault.bound_sessions;
     let refused = || {
         count(&app.bound_sessions.binding_refused);
-        Ok(answers::challenge_only(401, Reason::BindingRefused))
+        Ok(answers::empty(401, Reason::BindingRefused))
     };
     let Some(proof) = UnverifiedKeyProof::read(&proofs(request)) else {
         return refused();
@@ -102,7 +104,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     let counts = &app.bound_sessions;
     let refused = || {
         count(&counts.refresh_refused);
-        Ok(answers::challenge_only(401, Reason::BoundRefreshRefused))
+        Ok(answers::empty(401, Reason::BoundRefreshRefused))
     };
     let sent = unquoted(
         request
