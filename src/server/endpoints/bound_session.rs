@@ -259,3 +259,25 @@ fn sent_cookies<'a>(config: &Config, request: &'a Request) -> Vec<&'a str> {
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatepost_protocol::words::samples::CHROMIUM_PROOFS;
+
+    #[test]
+    fn a_browsers_proofs_are_by_the_key_that_it_registers_and_by_no_other() {
+        let read = |proof| UnverifiedKeyProof::read(&[proof]).unwrap();
+        let keys = CHROMIUM_PROOFS.map(|[registration, _]| read(registration).embedded_key());
+        for (at, proofs) in CHROMIUM_PROOFS.iter().enumerate() {
+            for proof in proofs.map(read) {
+                for (of, key) in keys.iter().flatten().enumerate() {
+                    assert_eq!(is_by(&proof, key), of == at, "{proof:?}");
+                }
+                let mut changed = proof;
+                changed.jws.signing_input.push('A');
+                assert!(keys.iter().flatten().all(|key| !is_by(&changed, key)));
+            }
+        }
+    }
+}
