@@ -12,7 +12,7 @@ describe("behind the configuration of Caddy's page", { timeout: 180_000 }, () =>
   before(async () => {
     directory = await newProject();
     dev = await startDev(directory);
-    behind = await startBehind("Caddy", directory);
+    behind = await startBehind("Caddy", directory, undefined, { lines: ["GATEPOST_BOUND_SESSIONS=on"] });
   });
 
   after(async () => {
@@ -27,7 +27,8 @@ describe("behind the configuration of Caddy's page", { timeout: 180_000 }, () =>
     const { caFile } = behind.certificate;
     const { findings } = JSON.parse(run(binary, ["doctor", "--json", "--env-file", behind.settings, "--ca-file", caFile]));
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
-    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.match(proxy[4].text, /bound sessions are refreshed$/);
     // The certificates of these tests last for two days.
     const tls = findings.filter(({ text }) => text.startsWith("TLS: ")).map(({ text }) => text);
     assert.equal(tls.length, 1, tls.join());

@@ -12,7 +12,7 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
   before(async () => {
     directory = await newProject();
     dev = await startDev(directory);
-    behind = await startBehind("HAProxy", directory);
+    behind = await startBehind("HAProxy", directory, undefined, { lines: ["GATEPOST_BOUND_SESSIONS=on"] });
   });
 
   after(async () => {
@@ -26,7 +26,8 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
   test("gatepost doctor finds nothing wrong with it", () => {
     const { findings } = JSON.parse(run(binary, ["doctor", "--json", "--env-file", behind.settings, "--ca-file", behind.certificate.caFile]));
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
-    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.match(proxy[4].text, /bound sessions are refreshed$/);
     assert.match(proxy[0].text, /a body in chunks is answered 411$/);
     assert.match(proxy[3].text, /proofs of possession arrive, two lines as two/);
     // The certificates of these tests last for two days: made in this very second they still do.

@@ -57,7 +57,7 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       resources: [{ name: "https://orders.example" }],
       users: [{ username: "alice", password, claims: { name: "Alice" } }],
     };
-    settings = await prepareGatepost(directory, { issuer, database: "behind_nginx", document });
+    settings = await prepareGatepost(directory, { issuer, database: "behind_nginx", more: ["GATEPOST_BOUND_SESSIONS=on"], document });
   }
 
   async function startBoth(upstream) {
@@ -146,7 +146,8 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const args = ["--env-file", settings, "--listen", `unix:${join(directory, "http.sock")}`, "--ca-file", certificate.caFile];
     const { findings } = JSON.parse(run(binary, ["doctor", "--json", ...args]));
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
-    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok", "ok", "ok"], JSON.stringify(findings));
+    assert.match(proxy[4].text, /bound sessions are refreshed$/);
     assert.match(proxy[0].text, /a body in chunks is made whole$/);
     assert.match(proxy[3].text, /proofs of possession arrive, two lines as two/);
     assert.match(proxy[1].text, /the address of the visitor, here (127\.0\.0\.1|::1)/);

@@ -10,7 +10,8 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { decide, enterPassword, isLoginPage, launch, visitor, visitorWithProfile } from "./browser.mjs";
-import { newProject, removeProject, runSql, startDev } from "./gatepost.mjs";
+import { startForeignProvider } from "./foreign_provider.mjs";
+import { binary, environment, newProject, removeProject, run, runSql, startDev } from "./gatepost.mjs";
 import { certified, freePorts } from "./nginx.mjs";
 import { startBehind } from "./proxies.mjs";
 
@@ -19,7 +20,9 @@ import { startBehind } from "./proxies.mjs";
 const names = { provider: "login.office.test", sibling: "apps.office.test", shop: "shop.test" };
 const boundCookie = /^__Host-gatepost-bound-/;
 const accountHeading = { name: "Your account" };
-const settings = ["GATEPOST_BOUND_SESSIONS=on", "GATEPOST_REMEMBER_SESSION_LIFETIME=2592000"];
+const settings = [
+  "GATEPOST_BOUND_SESSIONS=on", "GATEPOST_REMEMBER_SESSION_LIFETIME=2592000", "GATEPOST_OUTBOUND_ALLOW=127.0.0.0/8",
+];
 
 let directory, dev, shop, certificate, spoilt;
 
@@ -87,7 +90,7 @@ async function until(condition, what) {
 for (const proxy of ["nginx", "HAProxy"]) {
   describe(`sessions bound to the device, behind ${proxy}`, { timeout: 180_000 }, () => {
     const alice = { username: "alice", password: "through-the-looking-glass" };
-    let behind, anywhere, without, someone;
+    let behind, foreign, anywhere, without, someone;
 
     before(async () => {
       const document = {
@@ -95,6 +98,9 @@ for (const proxy of ["nginx", "HAProxy"]) {
         users: [{ ...alice, claims: { name: "Alice Liddell" } }],
       };
       behind = await startBehind(proxy, directory, document, { name: names.provider, lines: settings });
+      foreign = await startForeignProvider(behind.issuer, ["foreign"]);
+      const elsewhere = JSON.stringify({ identity_providers: [foreign.registration("foreign")] });
+      run(binary, ["apply", "-", "--env-file", behind.settings], { cwd: directory, env: environment(), input: elsewhere });
       const digests = [await keyDigest(behind.certificate), await keyDigest(certificate)];
       anywhere = [`--ignore-certificate-errors-spki-list=${digests}`, "--host-resolver-rules=MAP *.test 127.0.0.1"];
       without = await launch(anywhere);
@@ -104,6 +110,7 @@ for (const proxy of ["nginx", "HAProxy"]) {
     after(async () => {
       await someone?.context.close();
       await without?.close();
+      await foreign?.close();
       await behind?.stop();
     });
 
@@ -299,6 +306,21 @@ for (const proxy of ["nginx", "HAProxy"]) {
       await until(() => counted("bind", 200) === before + 1, "not one registration");
       await one.context.close();
       one = await open("restarted");
+      await outlive(one);
+      await passThrough(one.page);
+      assert.ok(await isBound(one));
+      await one.context.close();
+    });
+
+    // After that callback a browser registers without any `SameSite=Lax` cookie.
+    test("a sign-in at a provider elsewhere binds the session, too", async () => {
+      const one = await open("elsewhere");
+      await follow(one.page);
+      await one.page.getByRole("button", { name: /^Sign in with Foreign/ }).click();
+      await one.page.getByLabel("Name there").fill("carol");
+      await one.page.getByRole("button", { name: "Sign in there" }).click();
+      await isBack(one.page);
+      await untilBound(one);
       await outlive(one);
       await passThrough(one.page);
       assert.ok(await isBound(one));

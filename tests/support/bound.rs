@@ -30,7 +30,7 @@ impl BoundBrowser {
     pub fn sign_in(gatepost: &Gatepost) -> BoundBrowser {
         let (browser, answer) = signed_in(gatepost);
         let key = Signer::es256("device");
-        let offered = challenge_offered(&answer).expect("an offer");
+        let offered = challenge_offered(&answer).unwrap();
         let bound = bind(gatepost, &[&registration(&key, &offered)]);
         bound.assert_status(200);
         let mut browser = BoundBrowser {
@@ -55,7 +55,7 @@ impl BoundBrowser {
     }
 
     pub fn take_cookie(&mut self, answer: &Answer) {
-        let (name, value) = bound_cookie(answer).expect("a bound cookie");
+        let (name, value) = bound_cookie(answer).unwrap();
         self.browser.cookies.insert(name, value);
     }
 

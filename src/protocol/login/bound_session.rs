@@ -152,7 +152,7 @@ pub enum Binding {
     /// No key, or keys are not asked for.
     Unbound,
     /// The request brings the cookie that the key was proved for.
-    Bound,
+    Proved,
     /// The key came half a minute ago at most: the request may have left before.
     Crossing,
     /// The request does not show the key.
@@ -167,7 +167,7 @@ pub fn judge(session: &Session, cookie: Option<&BoundCookie>, now: Instant) -> B
     if session.bound_to.is_none() {
         Binding::Unbound
     } else if cookie.is_some_and(|cookie| cookie.is_of(session, now)) {
-        Binding::Bound
+        Binding::Proved
     } else if session.bound_at.is_some_and(crosses) {
         Binding::Crossing
     } else {
@@ -306,9 +306,9 @@ mod tests {
             (bound_for(0), None, Binding::Crossing),
             (bound_for(30), None, Binding::Crossing),
             (bound_for(30), Some(&over), Binding::Crossing),
-            (bound_for(30), Some(&good), Binding::Bound),
+            (bound_for(30), Some(&good), Binding::Proved),
             (bound_for(31), None, Binding::Refused),
-            (bound_for(31), Some(&good), Binding::Bound),
+            (bound_for(31), Some(&good), Binding::Proved),
             (bound_for(31), Some(&over), Binding::Refused),
             (bound_for(31), Some(&of_another_session), Binding::Refused),
             (bound_for(31), Some(&of_another_key), Binding::Refused),
@@ -353,7 +353,7 @@ mod tests {
         assert!(!refresh.is_fresh(&Sid::new("sid-2"), NOW));
         assert!(identifier.is_alive(at(3_599)) && !identifier.is_alive(at(3_600)));
         let judged = |second| judge(&session, Some(&cookie), at(second));
-        assert_eq!(judged(659), Binding::Bound);
+        assert_eq!(judged(659), Binding::Proved);
         assert_eq!(judged(660), Binding::Refused);
     }
 

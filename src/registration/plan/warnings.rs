@@ -113,7 +113,7 @@ fn may_write(client: &str) -> bool {
 fn requires_bound_session(client: &str) -> bool {
     // To parse a client costs more than to look for the name.
     client.contains("require_bound_session")
-        && parse_own(client)["require_bound_session"] == Value::Bool(true)
+        && parse_own(client).get("require_bound_session") == Some(&Value::Bool(true))
 }
 
 /// Whether it is an application on a server that asks for people's names or addresses, and does not

@@ -41,10 +41,17 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken> {
     }
 }
 
+/// Whether the client takes sessions with a key alone, but right after a sign-in.
+pub fn requires_bound_session(transaction: &AuthorizationTransaction) -> bool {
+    transaction
+        .registration()
+        .is_some_and(|client| client.require_bound_session)
+}
+
 /// The name in the form's token. It says whether the client required bound sessions when the page
 /// was drawn: then the session counted there at that time, and its answer counts later, too.
 fn form_of(transaction: &AuthorizationTransaction) -> Form {
-    if transaction.requires_bound_session() {
+    if requires_bound_session(transaction) {
         Form::BoundConsent
     } else {
         Form::Consent

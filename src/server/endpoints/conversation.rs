@@ -332,7 +332,7 @@ fn ask_consent(
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
         Step::AfterSignIn => {
             let transaction = context.transaction;
-            transaction.requires_bound_session()
+            consent::requires_bound_session(transaction)
                 || page == Page::SecondFactor && transaction.request.prompt.select_account
         }
         Step::Arrival | Step::AfterConsent { .. } => false,

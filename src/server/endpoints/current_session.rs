@@ -67,7 +67,7 @@ impl Presence {
         };
         session.binding = bound_session::judge(app, request, &session.row);
         Ok(match session.binding {
-            Binding::Unbound | Binding::Bound | Binding::Crossing => {
+            Binding::Unbound | Binding::Proved | Binding::Crossing => {
                 note_use(app, &session.row);
                 Presence::SignedIn(Box::new(session))
             }
@@ -169,7 +169,7 @@ impl CurrentSession {
 
     /// Whether it has a key of its browser that counts.
     pub fn is_bound(&self) -> bool {
-        matches!(self.binding, Binding::Bound | Binding::Crossing)
+        matches!(self.binding, Binding::Proved | Binding::Crossing)
     }
 
     /// See [`Presence::Refused`].

@@ -397,7 +397,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         .or(refused.map(|_| LoginProblem::KeyNotShown));
     let page = pages::login::page(form, purpose, &choices, shown, problem);
     let mut page = browser.carried_by(&app.config, answers::scripted_page(200, page));
-    if problem == Some(LoginProblem::KeyNotShown) {
+    if matches!(problem, Some(LoginProblem::KeyNotShown)) {
         page = answers::noted(page, Reason::UnboundRequest);
         page.note.detail = Some(bound_session::skipped_detail(context.request));
     }

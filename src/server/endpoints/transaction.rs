@@ -268,11 +268,6 @@ impl AuthorizationTransaction {
         matches!(self.request.ending, Ending::Device(_))
     }
 
-    pub fn requires_bound_session(&self) -> bool {
-        self.registration()
-            .is_some_and(|client| client.require_bound_session)
-    }
-
     pub fn client_id(&self) -> Option<&ClientId> {
         self.registration().map(|client| &client.client_id)
     }
