@@ -289,9 +289,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
                 internal(presentation, audience)
             }
         }
-        Failure::NotRevoked(error) => {
+        Failure::NotStored(error) => {
             log::error!(
-                "request {}: a revocation was not stored: {error}",
+                "request {}: what it asks for was not stored: {error}",
                 presentation.request.id
             );
             unavailable(presentation, audience)

@@ -113,12 +113,8 @@ fn run(typed: ServeArguments, program: Program) -> Result<ExitCode, String> {
              needs"
         ));
     }
-    let base_url = &config.base_url;
-    if config.bound_sessions && (!base_url.is_https() || !base_url.path().is_empty()) {
-        return Err(String::from(
-            "GATEPOST_BOUND_SESSIONS is on, and needs a GATEPOST_BASE_URL with https and without a \
-             path",
-        ));
+    if let Some(fault) = config.bound_sessions_fault() {
+        return Err(fault.to_owned());
     }
     if typed.is_server_process {
         return Ok(serve(config, typed.is_successor, program));

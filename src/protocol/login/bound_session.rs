@@ -268,7 +268,7 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
-    use crate::words::samples::{self, NOW};
+    use crate::words::samples::{self, CHROMIUM_PROOFS, NOW};
 
     const KEY: KeyThumbprint = KeyThumbprint([7; 32]);
 
@@ -406,6 +406,22 @@ mod tests {
             let read = UnverifiedKeyProof::read(&[&good]).unwrap();
             assert_eq!(read.challenge, "c");
             assert_eq!(read.embedded_key(), Some(samples::p256(1)));
+        }
+    }
+
+    #[test]
+    fn what_a_browser_sends_is_read() {
+        for [registration, refresh] in CHROMIUM_PROOFS {
+            let registration = UnverifiedKeyProof::read(&[registration]).unwrap();
+            let refresh = UnverifiedKeyProof::read(&[refresh]).unwrap();
+            let key = registration.embedded_key().unwrap();
+            let alg = key.algorithm().as_str();
+            assert_eq!(
+                registration.challenge,
+                format!("registration-challenge-{alg}")
+            );
+            assert_eq!(refresh.challenge, format!("refresh-challenge-{alg}"));
+            assert_eq!(refresh.embedded_key(), None);
         }
     }
 

@@ -40,9 +40,9 @@ pub enum Failure {
     Answered(Box<Response>),
     /// The database cannot be asked right now, or the lane to it is full.
     Unavailable(StoreError),
-    /// A revocation could not be stored, whatever the cause: the client must come again, so 503
-    /// (RFC 7009 §2.2.1).
-    NotRevoked(StoreError),
+    /// What must be stored could not be, whatever the cause: the client must come again, so 503.
+    /// This is for revocations (RFC 7009 §2.2.1), and for the keys of sessions.
+    NotStored(StoreError),
     Busy,
     /// A fault of ours, or of an extension. The cause goes to the log.
     Internal(String),

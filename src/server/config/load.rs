@@ -35,6 +35,15 @@ impl Listeners {
 }
 
 impl Config {
+    /// Why no session would be bound, where that is on.
+    pub fn bound_sessions_fault(&self) -> Option<&'static str> {
+        let has_own_origin = self.base_url.is_https() && self.base_url.path().is_empty();
+        (self.bound_sessions && !has_own_origin).then_some(
+            "GATEPOST_BOUND_SESSIONS is on, and needs a GATEPOST_BASE_URL with https and without a \
+             path",
+        )
+    }
+
     /// Reads everything; refuses with every problem there is.
     pub fn load(source: &Source) -> Result<Config, ConfigError> {
         let mut reader = Reader::new(source);

@@ -316,8 +316,8 @@ pub fn refused_by_grant(config: &Config, refusal: &GrantRefusal) -> Response {
     response
 }
 
-/// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
-pub fn challenge_only(status: u16, reason: Reason) -> Response {
+/// An empty answer: its status says it all, or a header says what is missing (RFC 6750 §3.1).
+pub fn empty(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
 }
 
@@ -330,7 +330,7 @@ pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> R
             let members = error_members(error, &description);
             noted(json(failure.status(), &members), failure.reason())
         }
-        None => challenge_only(failure.status(), failure.reason()),
+        None => empty(failure.status(), failure.reason()),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Sessions that are bound to a key of their browser: Device Bound Session Credentials (DBSC). The
 //! answer to a sign-in offers it; a browser that can then registers a key, and proves it for each
 //! cookie that shows the key. Neither endpoint reads a cookie: browsers send none along after a
-//! request that another site began. Their answers are 200, 401, 403 and 503 and no other, as others
-//! end the registration in the browser.
+//! request that another site began.
+//!
+//! They answer 200, 401, 403 or 503. A browser takes 401, and any other status that is not among
+//! these, as the end of its registration. It proves its key after 403, and comes again after 503.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
+use crate::config::Config;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::{Request, Response};
@@ -50,7 +53,7 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
     let vault = &app.vault.bound_sessions;
     let refused = || {
         count(&app.bound_sessions.binding_refused);
-        Ok(answers::challenge_only(401, Reason::BindingRefused))
+        Ok(answers::empty(401, Reason::BindingRefused))
     };
     let Some(proof) = UnverifiedKeyProof::read(&proofs(request)) else {
         return refused();
@@ -70,7 +73,8 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
         sid: Some(&challenge.sid),
         ..AuditEvent::default().by(request.source, &request.id)
     };
-    if !sessions::bind(&app.store, &challenge, key.key_thumbprint(), &event)? {
+    let is_bound = sessions::bind(&app.store, &challenge, key.key_thumbprint(), &event);
+    if !is_bound.map_err(Failure::NotStored)? {
         return refused();
     }
     count(&app.bound_sessions.bound);
@@ -100,7 +104,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     let counts = &app.bound_sessions;
     let refused = || {
         count(&counts.refresh_refused);
-        Ok(answers::challenge_only(401, Reason::BoundRefreshRefused))
+        Ok(answers::empty(401, Reason::BoundRefreshRefused))
     };
     let sent = unquoted(
         request
@@ -229,22 +233,51 @@ pub fn forget(app: &App, request: &Request, mut response: Response, had_key: boo
     if !config.bound_sessions {
         return response;
     }
-    let prefix = cookies::bound_prefix(config);
-    let mut has_registration = had_key;
-    for (name, _) in request
-        .cookies()
-        .filter(|(name, _)| name.starts_with(&prefix))
-    {
+    let sent = sent_cookies(config, request);
+    for name in &sent {
         response = cookies::set_bound(config, response, name, "", 0);
-        has_registration = true;
     }
-    if has_registration {
+    if had_key || !sent.is_empty() {
         response.header("Clear-Site-Data", "\"storage\"")
     } else {
         response
     }
 }
 
+/// Whether a cookie came that shows the key of a session.
+pub fn has_cookie(app: &App, request: &Request) -> bool {
+    !sent_cookies(&app.config, request).is_empty()
+}
+
+/// The names of the cookies that came and show keys.
+fn sent_cookies<'a>(config: &Config, request: &'a Request) -> Vec<&'a str> {
+    let prefix = cookies::bound_prefix(config);
+    let names = request.cookies().map(|(name, _)| name);
+    names.filter(|name| name.starts_with(&prefix)).collect()
+}
+
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatepost_protocol::words::samples::CHROMIUM_PROOFS;
+
+    #[test]
+    fn a_browsers_proofs_are_by_the_key_that_it_registers_and_by_no_other() {
+        let read = |proof| UnverifiedKeyProof::read(&[proof]).unwrap();
+        let keys = CHROMIUM_PROOFS.map(|[registration, _]| read(registration).embedded_key());
+        for (at, proofs) in CHROMIUM_PROOFS.iter().enumerate() {
+            for proof in proofs.map(read) {
+                for (of, key) in keys.iter().flatten().enumerate() {
+                    assert_eq!(is_by(&proof, key), of == at, "{proof:?}");
+                }
+                let mut changed = proof;
+                changed.jws.signing_input.push('A');
+                assert!(keys.iter().flatten().all(|key| !is_by(&changed, key)));
+            }
+        }
+    }
 }

@@ -39,6 +39,7 @@ use gatepost_protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
 use gatepost_protocol::device::device_code::DeviceDecision;
 use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_store::users::CurrentUser;
@@ -347,7 +348,7 @@ fn ask_consent(
 /// Nobody is signed in, or not as the request wants it.
 fn sign_in_first(context: RequestContext<'_>, page: Page, step: &Step) -> Result<Response> {
     match page {
-        Page::Authorize => match context.transaction.ways_in()?.only() {
+        Page::Authorize => match only_provider(context, &context.transaction.ways_in()?) {
             Some(provider) => to_provider(context, provider),
             None => Ok(context.redirect("/login")),
         },
@@ -366,10 +367,16 @@ fn sign_in_first(context: RequestContext<'_>, page: Page, step: &Step) -> Result
     }
 }
 
-/// The sign-in page; or, where there is nothing to choose, straight to the provider.
+/// The provider that they go straight to. There is none where the page has a choice, or must say
+/// that their session was refused.
+fn only_provider<'a>(context: RequestContext<'_>, ways: &'a Choices) -> Option<&'a str> {
+    ways.only().filter(|_| context.refused.is_none())
+}
+
+/// The sign-in page, or straight to the only provider.
 fn ask_who(context: RequestContext<'_>) -> Result<Response> {
     let ways = context.transaction.ways_in()?;
-    if let Some(provider) = ways.only() {
+    if let Some(provider) = only_provider(context, &ways) {
         return to_provider(context, provider);
     }
     let hint = context.transaction.request.login_hint.as_deref();
@@ -387,7 +394,7 @@ fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response> 
         someone_else: context.someone_else,
     };
     match depart(context.app, context.request, purpose, provider) {
-        Ok(response) => Ok(response),
+        Ok(response) => Ok(context.without_leftovers(response)),
         Err(stopped) => login::after_failure(context, provider, &stopped.refusal()?),
     }
 }

@@ -91,6 +91,11 @@ impl Presence {
             Presence::Nobody | Presence::SignedIn(_) => None,
         }
     }
+
+    /// The session that may be ended from here, whether the request shows its key or not.
+    pub fn standing(&self) -> Option<&CurrentSession> {
+        self.signed_in().or(self.refused())
+    }
 }
 
 impl CurrentSession {
@@ -165,6 +170,11 @@ impl CurrentSession {
     /// Whether it has a key of its browser that counts.
     pub fn is_bound(&self) -> bool {
         matches!(self.binding, Binding::Proved | Binding::Crossing)
+    }
+
+    /// See [`Presence::Refused`].
+    pub fn is_refused(&self) -> bool {
+        self.binding == Binding::Refused
     }
 
     /// The answer that brings its browser the handle of this session.

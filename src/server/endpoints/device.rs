@@ -10,7 +10,9 @@ use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, Browser};
+use crate::endpoints::current_session::Presence;
 use crate::endpoints::forms::{self, Form, refuse_parameters_in_query, require_form};
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::endpoints::transaction::{self, AuthorizationTransaction, Opening};
@@ -73,7 +75,14 @@ fn draw(
     };
     let code = code.map(|code| code.to_string()).unwrap_or_default();
     let page = pages::consent::user_code_page(presentation.chrome(""), form, &code, problem);
-    browser.carried_by(&app.config, answers::form_page(200, page))
+    let page = browser.carried_by(&app.config, answers::form_page(200, page));
+    // This page is for anybody. So the session is read only where something may be left of one.
+    if bound_session::has_cookie(app, request)
+        && matches!(Presence::find(app, request, None), Ok(Presence::Nobody))
+    {
+        return bound_session::forget(app, request, page, false);
+    }
+    page
 }
 
 fn take_code(app: &App, request: &Request) -> Result<Opening> {

@@ -49,7 +49,6 @@ const PAGE: &str = "/login";
 pub const FORGOTTEN: &str = "/login/forgotten";
 /// The audit event of a sign-in that failed at an identity provider.
 pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
-/// The field, and the parameter of the address.
 /// The parameter of the address: they come from the link by which they set their password.
 const PASSWORD_SET: &str = "password_set";
 /// The same for a passkey.
@@ -402,10 +401,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         page = answers::noted(page, Reason::UnboundRequest);
         page.note.detail = Some(bound_session::skipped_detail(context.request));
     }
-    if current_session.is_none() && refused.is_none() {
-        page = bound_session::forget(app, context.request, page, false);
-    }
-    page
+    context.without_leftovers(page)
 }
 
 /// The account chooser.

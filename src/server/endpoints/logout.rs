@@ -23,14 +23,14 @@ use gatepost_protocol::words::reason::Reason;
 pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let sign_out = SignOut::reopen(app, request)?;
     let presence = Presence::find(app, request, None)?;
-    let current_session = presence.signed_in();
+    let current_session = presence.standing();
     let step = sign_out.next(current_session);
     match (request.method, current_session, step) {
         (Method::Post, Some(current_session), _) => take(&sign_out, current_session),
         (_, Some(current_session), SignOutStep::Ask) => Ok(draw(&sign_out, current_session, false)),
         (Method::Head, _, _) => Ok(answers::nothing_to_show()),
         (_, Some(current_session), _) => sign_out.finish(current_session),
-        (_, None, _) => sign_out.finish_signed_out(presence.refused()),
+        (_, None, _) => sign_out.finish_signed_out(),
     }
 }
 
@@ -69,13 +69,8 @@ fn draw(sign_out: &SignOut<'_>, current_session: &CurrentSession, drawn_again: b
         action: &action,
         token: &token,
     };
-    let page = pages::logout::page(
-        chrome,
-        form,
-        current_session.account(),
-        sign_out.client(),
-        drawn_again,
-    );
+    let account = (!current_session.is_refused()).then(|| current_session.account());
+    let page = pages::logout::page(chrome, form, account, sign_out.client(), drawn_again);
     answers::form_page(200, page)
 }
 

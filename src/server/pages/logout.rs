@@ -11,11 +11,12 @@ use crate::pages::frame::{
 use crate::registry::RegisteredClient;
 use gatepost_protocol::words::client::Client;
 
-/// Asks whether to sign out. The form posts `form_token` and `decision` as `sign_out` or `stay`.
+/// Asks whether to sign out. The form posts `form_token` and `decision` as `sign_out` or `stay`. No
+/// account is named to whoever does not show the key of the session.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
-    account: Account<'_>,
+    account: Option<Account<'_>>,
     client: Option<&Client>,
     drawn_again: bool,
 ) -> Markup {
@@ -25,7 +26,9 @@ pub fn page(
             p .lead { (about(texts.client_asks_to_sign_out, chrome.name_of(client))) }
         }
         (session_changed(texts, drawn_again))
-        p { (about_account(texts.signed_in_as, account)) }
+        @if let Some(account) = account {
+            p { (about_account(texts.signed_in_as, account)) }
+        }
         p .hint { (texts.sign_out_hint) }
         (form.of_buttons(&html! {
             (primary_button("sign_out", texts.sign_out))

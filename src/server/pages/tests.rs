@@ -240,12 +240,9 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
 
         add(
             "logout",
-            logout::page(chrome, FORM, account, Some(&client), false),
+            logout::page(chrome, FORM, Some(account), Some(&client), false),
         );
-        add(
-            "logout again",
-            logout::page(chrome, FORM, account, None, true),
-        );
+        add("logout again", logout::page(chrome, FORM, None, None, true));
         let back = Some((&client, "https://client.example/"));
         add(
             "signed out",

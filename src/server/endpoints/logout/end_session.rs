@@ -49,15 +49,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
     }
     let sign_out = SignOut::begin(app, request, request.query_parameters()?)?;
     let presence = Presence::find(app, request, None)?;
-    let current_session = presence.signed_in();
+    let current_session = presence.standing();
     match (sign_out.next(current_session), current_session) {
         (SignOutStep::Ask, _) => Ok(answers::see_other(sign_out.page())),
         (SignOutStep::End | SignOutStep::NobodySignedIn, Some(current_session)) => {
             sign_out.finish(current_session)
         }
-        (SignOutStep::End | SignOutStep::NobodySignedIn, None) => {
-            sign_out.finish_signed_out(presence.refused())
-        }
+        (SignOutStep::End | SignOutStep::NobodySignedIn, None) => sign_out.finish_signed_out(),
     }
 }
 
@@ -145,42 +143,42 @@ impl<'a> SignOut<'a> {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
     /// be signed out there as well, back to the client, or to a page that says that it is done.
+    /// Whoever does not show the key of the session may end it, and is told neither which clients
+    /// it had nor where it came from.
     pub fn finish(&self, current_session: &CurrentSession) -> Result<Response> {
         let app = self.app;
-        let frames = frames(app, &current_session.row)?;
-        // With its end the session's row forgets the ID token that upstream is shown.
-        let upstream = UpstreamSignOut::of(app, current_session)?;
-        self.end(&current_session.row, Value::Null)?;
-        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.asked));
-        let ended = SignedOut {
-            frames,
-            upstream,
+        let mut ended = SignedOut {
             at_once: true,
+            ..SignedOut::default()
         };
+        let mut upstream = None;
+        if !current_session.is_refused() {
+            ended.frames = frames(app, &current_session.row)?;
+            // With its end the session's row forgets the ID token that upstream is shown.
+            upstream = UpstreamSignOut::of(app, current_session)?;
+        }
+        self.end(&current_session.row, Value::Null)?;
+        ended.upstream = upstream.and_then(|upstream| upstream.onward(app, &self.asked));
+        let answer = cookies::remove_session(&app.config, self.leave(&ended));
         let has_key = current_session.row.bound_to.is_some();
-        Ok(self.forgotten(self.leave(&ended), has_key))
+        Ok(bound_session::forget(app, self.request, answer, has_key))
     }
 
-    /// Sends somebody on who is signed in no longer. A session that is `refused` ends here: who has
-    /// its cookie may do that, and is told neither which clients it had nor where it came from.
-    pub fn finish_signed_out(&self, refused: Option<&CurrentSession>) -> Result<Response> {
+    /// Sends somebody on who is signed in no longer.
+    pub fn finish_signed_out(&self) -> Result<Response> {
         self.end_what_is_dead()?;
         self.end_hinted()?;
         let ended = SignedOut {
             at_once: self.asked.hinted.is_some(),
             ..SignedOut::default()
         };
-        let answer = self.leave(&ended);
-        Ok(match refused {
-            Some(_) => self.forgotten(answer, true),
-            None => bound_session::forget(self.app, self.request, answer, false),
-        })
+        Ok(self.leave_signed_out(&ended))
     }
 
-    /// The answer that takes the session away from this browser.
-    fn forgotten(&self, answer: Response, has_key: bool) -> Response {
-        let answer = cookies::remove_session(&self.app.config, answer);
-        bound_session::forget(self.app, self.request, answer, has_key)
+    /// The same as [`SignOut::leave`], for a browser in which no session stands: it forgets what is
+    /// left of one.
+    fn leave_signed_out(&self, ended: &SignedOut) -> Response {
+        bound_session::forget(self.app, self.request, self.leave(ended), false)
     }
 
     fn end(&self, session: &Session, detail: Value) -> Result {
@@ -227,16 +225,18 @@ impl<'a> SignOut<'a> {
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session
     /// again is asked.
     fn after_upstream(&self, current_session: Option<&CurrentSession>) -> Result<Response> {
-        match (self.way_back(), current_session) {
-            (None, Some(_)) => return Ok(answers::see_other(self.page())),
-            (Some(_), Some(_)) => {}
-            (_, None) => self.end_what_is_dead()?,
-        }
         let ended = SignedOut {
             at_once: true,
             ..SignedOut::default()
         };
-        Ok(self.leave(&ended))
+        match (self.way_back(), current_session) {
+            (None, Some(_)) => Ok(answers::see_other(self.page())),
+            (Some(_), Some(_)) => Ok(self.leave(&ended)),
+            (_, None) => {
+                self.end_what_is_dead()?;
+                Ok(self.leave_signed_out(&ended))
+            }
+        }
     }
 
     fn way_back(&self) -> Option<String> {
@@ -332,9 +332,9 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     if request.method == Method::Head {
         return Ok(answers::nothing_to_show());
     }
-    let current_session = CurrentSession::find(app, request)?;
+    let presence = Presence::find(app, request, None)?;
     let sign_out = SignOut::of(app, request, returns.request, String::new())?;
-    sign_out.after_upstream(current_session.as_ref())
+    sign_out.after_upstream(presence.standing())
 }
 
 fn begun_here(app: &App, state: &str, provider: &str) -> Option<UpstreamReturn> {

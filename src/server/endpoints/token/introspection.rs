@@ -134,7 +134,7 @@ fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Param
         }
         Some(PresentedToken::Access(_)) | None => Ok(()),
     };
-    revoked.map_err(Failure::NotRevoked)
+    revoked.map_err(Failure::NotStored)
 }
 
 /// A refresh token of any generation revokes its grant, and the grant's access tokens with it.

@@ -85,7 +85,7 @@ fn take_logout_token(
             Failure::Busy
         }
     })?;
-    if !end_sessions(app, request, provider, &notice).map_err(Failure::NotRevoked)? {
+    if !end_sessions(app, request, provider, &notice).map_err(Failure::NotStored)? {
         let cause = "the logout token was used before";
         return Err(refused(app, request, Some(provider), cause));
     }
