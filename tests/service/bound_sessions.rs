@@ -11,9 +11,12 @@ use crate::support::bound::{
     proof, refresh, registration, signed_in, signed_in_with,
 };
 use crate::support::claims::Says;
-use crate::support::flow::{asks_to_sign_in, authorize_path, damaged, is_signed_in, request_of};
+use crate::support::flow::{
+    asks_to_sign_in, authorize_path, damaged, is_signed_in, request_of, sign_in,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, ask_alone, free_address};
+use crate::support::phone::{Phone, recovery_codes};
 use crate::support::postgres::TestDatabase;
 use crate::support::shared::Shared;
 use crate::support::signer::Signer;
@@ -313,15 +316,40 @@ fn only_the_answer_to_a_sign_in_offers_to_bind_its_session() {
             ("new_password_again", new),
         ],
     );
-    let set = changed.headers_named("set-cookie");
-    assert!(
-        set.iter().any(|cookie| cookie.contains("-session-")),
-        "{set:?}"
-    );
+    // A first factor goes on under a new handle, and so does a session that is made stronger.
+    let account = browser.visit("/account");
+    let new_app = browser.submit(&account, &[("decision", "add_app")]);
+    let phone = Phone::from_page(&new_app, 0);
+    let code = phone.code(-1);
+    let added = browser.submit(&new_app, &[("decision", "add_app"), ("code", &code)]);
+    gatepost.run_sql("UPDATE sessions SET acr = '1', amr = '{pwd}'");
+    let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
+    let asked = browser.visit(&wish);
+    let stronger = browser.submit(&asked, &[("code", &phone.code(0))]);
+    stronger.assert_carries("code");
+    for answer in [&changed, &added, &stronger] {
+        let set = answer.headers_named("set-cookie");
+        assert!(
+            set.iter().any(|cookie| cookie.contains("-session-")),
+            "{set:?}"
+        );
+    }
+    let mut other = gatepost.browser();
+    let sign_in_page = other.visit(&wish);
+    let asked_first = sign_in(&mut other, &sign_in_page, "alice", new);
+    let [recovery_code, ..] = &recovery_codes(&added)[..] else {
+        panic!("no recovery code");
+    };
+    let whole = other.submit(&asked_first, &[("code", recovery_code)]);
+    assert!(challenge_offered(&whole).is_some());
     for answer in [
         page,
         changed,
-        browser.get(&authorize_path("conf1", RP1, &[])),
+        added,
+        asked,
+        stronger,
+        asked_first,
+        browser.get(&wish),
     ] {
         assert_eq!(challenge_offered(&answer), None);
     }

@@ -62,10 +62,13 @@ pub enum Step {
     /// form was not taken.
     Arrival,
     AfterSignIn,
+    /// A factor made the session stronger. Nobody signed in: its `auth_time` is that of before.
+    AfterFactor,
     AfterAccountChosen,
     /// The user goes on without a further factor, which was only a wish.
     AfterWishDeclined,
-    /// Where the client requires bound sessions, it did so when the page was drawn, too.
+    /// Where the client requires bound sessions, the session counted when the page was drawn, a
+    /// while ago at most.
     AfterConsent {
         /// The scopes that the user allowed: what [`narrow`] made of the ticks.
         granted: ScopeSet,
@@ -157,7 +160,11 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Step::AfterConsent { granted } => {
             proceed(granted.retain(|name| request.scope.contains(name)))
         }
-        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen | Step::AfterWishDeclined => {
+        Step::Arrival
+        | Step::AfterSignIn
+        | Step::AfterFactor
+        | Step::AfterAccountChosen
+        | Step::AfterWishDeclined => {
             if must_consent(situation) {
                 ask_consent(situation)
             } else {
@@ -235,8 +242,8 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
 }
 
 /// Whether only a session with a key of its browser would do. Without one, a session counts for a
-/// while after its sign-in, which an identity provider may date back; and for an answer to the
-/// consent page, whose form says that the session counted when it was drawn.
+/// while after its sign-in; for the request of that sign-in, which an identity provider may date
+/// back; and for an answer to the consent page, whose form says when it was drawn.
 ///
 /// When the request came in is not asked: a thief could make one, wait for a sign-in, and use its
 /// cookie for as long as requests live.
@@ -246,7 +253,7 @@ fn must_be_bound(situation: &Situation<'_>, session: &Session) -> bool {
         .is_some_and(|client| client.require_bound_session);
     let counts = match situation.step {
         Step::AfterSignIn | Step::AfterConsent { .. } => true,
-        Step::Arrival | Step::AfterAccountChosen | Step::AfterWishDeclined => {
+        Step::Arrival | Step::AfterFactor | Step::AfterAccountChosen | Step::AfterWishDeclined => {
             situation.now < session.auth_time.plus(UNBOUND_GRACE)
         }
     };
@@ -389,7 +396,8 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         }
         LoginCause::NoSession | LoginCause::Unbound => None,
     };
-    match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
+    let has_answered = matches!(situation.step, Step::AfterSignIn | Step::AfterFactor);
+    match dead_end.filter(|_| has_answered) {
         // They have just signed in, and it was not enough. Asking again would have the same result.
         Some((code, reason)) => refuse(code, reason),
         None => Interaction::Login { cause },

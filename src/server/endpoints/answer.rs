@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
-use crate::endpoints::bound_session;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::login::known_browser;
@@ -87,9 +86,9 @@ pub fn begin_session(
                 ..begun(handle, row, user)
             }));
         }
-        // That session has ended meanwhile. A second factor that was asked for within it has its
-        // `auth_time`: the first factor was proved in that session alone, and ended with it.
-        if proof.auth_time == Some(current_session.row.auth_time) {
+        // That session has ended meanwhile. The first factor was proved in that session alone, and
+        // ended with it.
+        if strengthens(context, proof) {
             return Ok(None);
         }
     }
@@ -109,6 +108,14 @@ pub fn begin_session(
     Ok(Some(begun(handle, new, user)))
 }
 
+/// Whether it is a factor that makes the session of this browser stronger. Nobody signs in: the
+/// session keeps its `auth_time`.
+pub fn strengthens(context: RequestContext<'_>, proof: &Proof) -> bool {
+    context.current_session.is_some_and(|current_session| {
+        !proof.is_from_upstream() && proof.auth_time == Some(current_session.row.auth_time)
+    })
+}
+
 fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
     CurrentSession {
         handle,
@@ -121,11 +128,9 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
 }
 
 /// The answer with the cookies of the session that began: the session, its state, and that this
-/// browser is known. For such a session [`grant`] sets none of them. No other answer offers to bind
-/// the session: whoever has a stolen cookie is to get no offer.
+/// browser is known. For such a session [`grant`] sets none of them.
 pub fn carried_by(app: &App, response: Response, session: &CurrentSession) -> Response {
     let response = session.carried_by(app, response);
-    let response = bound_session::offer(app, response, &session.row, &session.handle);
     let response = known_browser::remember(app, response, &session.user.sub);
     match &session.browser_state {
         Some(state) => cookies::set_browser_state(&app.config, response, state),

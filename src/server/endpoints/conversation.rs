@@ -186,7 +186,7 @@ fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Respon
         Taken::Answer(response) => Ok(response),
         Taken::Step(step) => next(context, page, step),
         Taken::Strengthened(session) => {
-            next(context.within(Some(&*session)), page, Step::AfterSignIn)
+            next(context.within(Some(&*session)), page, Step::AfterFactor)
         }
         Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
             second_factor::after_password(context, &found.user, proof)
@@ -233,6 +233,12 @@ fn sign_in(
     found: CurrentUser,
     proof: &Proof,
 ) -> Result<Response> {
+    let strengthens = answer::strengthens(context, proof);
+    let step = if strengthens {
+        Step::AfterFactor
+    } else {
+        Step::AfterSignIn
+    };
     let Some(session) = answer::begin_session(context, found, proof)? else {
         return Ok(if page == Page::Callback {
             callback::over(context.app, context.request, Reason::RoundTripOver)
@@ -243,13 +249,20 @@ fn sign_in(
         });
     };
     new_browser::leave(context, &session, proof);
-    let response = match next(context.within(Some(&session)), page, Step::AfterSignIn) {
+    let response = match next(context.within(Some(&session)), page, step) {
         // The user is signed in although the client is told no: the browser must learn its session
         // in that answer.
         Err(Failure::Authorize(error)) => answers::authorize_error(&context.presentation(), error),
         answer => answer?,
     };
-    Ok(answer::carried_by(context.app, response, &session))
+    let app = context.app;
+    let response = answer::carried_by(app, response, &session);
+    // No other answer offers a binding: whoever has a stolen cookie is to get none.
+    Ok(if strengthens {
+        response
+    } else {
+        bound_session::offer(app, response, &session.row, &session.handle)
+    })
 }
 
 /// Asks the core what comes next, and does it: a page is drawn as the answer, or its address is
@@ -328,17 +341,15 @@ fn ask_consent(
     step: &Step,
     may_remember: bool,
 ) -> Result<Response> {
+    let transaction = context.transaction;
     let has_answered = match step {
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
-        Step::AfterSignIn => {
-            let transaction = context.transaction;
-            consent::requires_bound_session(transaction)
-                || page == Page::SecondFactor && transaction.request.prompt.select_account
-        }
+        Step::AfterSignIn => consent::requires_bound_session(transaction),
+        Step::AfterFactor => transaction.request.prompt.select_account,
         Step::Arrival | Step::AfterConsent { .. } => false,
     };
     let is_consent = page == Page::Consent;
-    if is_consent || context.transaction.is_of_device() || has_answered {
+    if is_consent || transaction.is_of_device() || has_answered {
         let drawn_again = is_consent && context.request.method == Method::Post;
         return consent::draw(context, may_remember, drawn_again);
     }
@@ -358,7 +369,7 @@ fn sign_in_first(context: RequestContext<'_>, page: Page, step: &Step) -> Result
             .refuse_with(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)),
         Page::Consent => Ok(start_again(context)),
         Page::Login | Page::SecondFactor | Page::UserCode => match step {
-            Step::AfterSignIn => Ok(context.redirect("/login")),
+            Step::AfterSignIn | Step::AfterFactor => Ok(context.redirect("/login")),
             Step::Arrival
             | Step::AfterAccountChosen
             | Step::AfterWishDeclined

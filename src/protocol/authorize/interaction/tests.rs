@@ -86,6 +86,8 @@ fn a_session_without_a_key_counts_for_90_seconds_where_the_client_requires_one()
         (90_000, &Step::AfterAccountChosen, false, false),
         (90_000, &Step::AfterWishDeclined, false, false),
         (90_000, &Step::AfterSignIn, false, true),
+        (89_999, &Step::AfterFactor, false, true),
+        (90_000, &Step::AfterFactor, false, false),
         (3_500_000, &agreed("openid"), false, true),
         (3_500_000, &arrival, true, true),
     ] {
@@ -770,6 +772,7 @@ fn any_case() -> impl Strategy<Value = Case> {
     let steps = prop::sample::select(vec![
         Step::Arrival,
         Step::AfterSignIn,
+        Step::AfterFactor,
         Step::AfterAccountChosen,
         Step::AfterWishDeclined,
         agreed("openid"),

@@ -271,7 +271,7 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
     };
     let wanted = match form.single("decision")? {
         Some("cancel") => return decline(context.within(Some(context.current_session))),
-        Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
+        Some("continue") => return Ok(Taken::Step(Step::AfterFactor)),
         Some("save_codes") => return RecoveryCodes::save(context.app, form).map(Taken::Answer),
         Some("add_app") => Strength::TwoFactors,
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
