@@ -167,9 +167,9 @@ impl CurrentSession {
         self.user.has_own_way_in() && (app.config.enrols || has_some)
     }
 
-    /// Whether it has a key of its browser that counts.
+    /// Whether it has a key of its browser, and the request showed that.
     pub fn is_bound(&self) -> bool {
-        matches!(self.binding, Binding::Proved | Binding::Crossing)
+        self.binding == Binding::Proved
     }
 
     /// See [`Presence::Refused`].

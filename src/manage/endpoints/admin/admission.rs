@@ -1,9 +1,8 @@
 //! Who is let in at `/admin`, and which page answers.
 
-use std::time::Duration;
-
 use super::{Administrator, EXPLAIN, way_back};
 use crate::endpoints::not_found;
+use gatepost_protocol::login::bound_session::REGISTERS_WITHIN;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::App;
@@ -13,9 +12,6 @@ use gatepost_server::endpoints::transaction::{InSession, own_page};
 use gatepost_server::endpoints::{answers, forms};
 use gatepost_server::http::{Method, Request, Response};
 use gatepost_server::pages::error::Problem;
-
-/// How long after a sign-in its browser may take to bind the session.
-const BINDING: Duration = Duration::from_secs(20);
 
 /// Answers below `/admin/`. `page` is what follows that.
 pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
@@ -64,8 +60,8 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
     })
 }
 
-/// Says which browsers are let in. One that can has the page again as soon as its session is bound,
-/// a moment after the sign-in.
+/// Says which browsers are let in. One that can comes in by itself once its session is bound: the
+/// page is loaded anew for as long as a sign-in, which is noted as a use, can be followed by that.
 fn unbound(context: InSession<'_>) -> Response {
     let page = answers::error_page_with(
         &context.presentation(),
@@ -74,7 +70,7 @@ fn unbound(context: InSession<'_>) -> Response {
         context.transaction.ui_locales(),
         None,
     );
-    if context.app.now() < context.current_session.row.auth_time.plus(BINDING) {
+    if context.app.now() < context.current_session.row.used_at.plus(REGISTERS_WITHIN) {
         page.header("Refresh", "2")
     } else {
         page
