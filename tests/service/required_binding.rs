@@ -1,5 +1,6 @@
 //! Clients that require bound sessions, and `/admin` where it does. Of a session that is not bound, a
-//! sign-in counts at a client for 90 seconds, and a consent page that was drawn within them longer.
+//! sign-in counts at a client for 90 seconds, and a consent page that was drawn within them for ten
+//! minutes.
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,8 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
 use crate::support::house::House;
 use crate::support::http::Browser;
+use crate::support::phone::Phone;
+use crate::support::postgres::TestDatabase;
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
 
@@ -34,6 +37,15 @@ fn registered() -> Value {
 /// Lets 91 seconds pass since each sign-in.
 fn age(gatepost: &Gatepost) {
     gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '91 seconds'");
+}
+
+/// Serves over a clock that can be set forward.
+fn start_with_a_clock(document: &Value, settings: &[(&str, &str)]) -> Gatepost {
+    let database = TestDatabase::with_a_clock_of_its_own();
+    let mut gatepost = Gatepost::prepare_over(database, settings);
+    gatepost.apply(document);
+    gatepost.serve();
+    gatepost
 }
 
 fn asks(browser: &mut Browser, client_id: &str) -> bool {
@@ -65,13 +77,13 @@ fn a_session_without_a_key_counts_for_90_seconds_and_then_asks_each_time() {
 }
 
 #[test]
-fn a_consent_page_that_was_drawn_in_time_is_answered_whenever() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+fn a_consent_page_that_was_drawn_in_time_is_answered_for_ten_minutes() {
+    let gatepost = start_with_a_clock(&registered(), &SETTINGS);
     for (decision, parameter) in [("allow", "code"), ("deny", "error")] {
         let mut browser = signed_in(&gatepost);
         let page = browser.visit(&request_of("asking", &[]));
         page.assert_says("asks for access");
-        age(&gatepost);
+        gatepost.travel(540);
         let answer = browser.decide(&page, decision, &[], false);
         answer.assert_carries_for(decision, parameter);
         assert!(
@@ -79,7 +91,15 @@ fn a_consent_page_that_was_drawn_in_time_is_answered_whenever() {
             "drawn anew"
         );
         assert!(asks(&mut browser, "asking"));
+        gatepost.travel(61);
+        let answer = browser.decide(&page, decision, &[], false);
+        assert!(asks_to_sign_in(&browser.follow(answer)), "{decision}");
     }
+    let mut bound = BoundBrowser::sign_in(&gatepost).browser;
+    let page = bound.visit(&request_of("asking", &[]));
+    gatepost.travel(601);
+    let answer = bound.decide(&page, "allow", &[], false);
+    answer.assert_carries("code");
     // The page was drawn before the client required anything.
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&request_of("lax", &[]));
@@ -96,6 +116,37 @@ fn a_consent_page_that_was_drawn_in_time_is_answered_whenever() {
     age(&gatepost);
     let answer = browser.decide(&page, "allow", &[], false);
     assert!(asks_to_sign_in(&browser.follow(answer)));
+}
+
+#[test]
+fn a_factor_that_makes_a_session_stronger_makes_its_sign_in_no_younger() {
+    let strict = json!({"require_bound_session": true, "minimum_acr": "2"});
+    let gatepost = start_with_a_clock(&with_clients(document(), &[("strict", strict)]), &[]);
+    let request = request_of("strict", &[]);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&request);
+    let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let mut phone = Phone::from_page(&page, 0);
+    let code = phone.code(-1);
+    let added = browser.submit(&page, &[("decision", "add_app"), ("code", &code)]);
+    let later = |phone: &mut Phone| {
+        gatepost.travel(91);
+        phone.ahead += 91;
+        phone.code(0)
+    };
+    later(&mut phone);
+    let answer = browser.submit(&added, &[("decision", "continue")]);
+    let page = browser.follow(answer);
+    assert!(asks_to_sign_in(&page), "one was added");
+    // A sign-in counts, however long its second factor takes.
+    let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let answer = browser.submit(&page, &[("code", &later(&mut phone))]);
+    answer.assert_carries("code");
+    gatepost.run_sql("UPDATE sessions SET acr = '1', amr = '{pwd}', auth_time = clock_timestamp()");
+    let page = browser.visit(&request);
+    page.assert_says("Confirm that it is you");
+    let answer = browser.submit(&page, &[("code", &later(&mut phone))]);
+    assert!(asks_to_sign_in(&browser.follow(answer)), "one was proved");
 }
 
 #[test]
@@ -212,7 +263,7 @@ fn admin_takes_bound_sessions_alone_and_says_to_any_other_which_browsers_can() {
             page.assert_says("such as Chrome 146 or later on Windows");
             assert_eq!(page.header("refresh"), refresh, "{path}");
         }
-        age(&gatepost);
+        gatepost.run_sql("UPDATE sessions SET used_at = used_at - interval '61 seconds'");
     }
     let mut stranger = signed_in(&gatepost);
     stranger
@@ -221,7 +272,7 @@ fn admin_takes_bound_sessions_alone_and_says_to_any_other_which_browsers_can() {
 }
 
 #[test]
-fn admin_opens_as_soon_as_the_session_is_bound() {
+fn admin_opens_as_soon_as_the_browser_shows_its_key() {
     let on = [("GATEPOST_ADMIN_BOUND_SESSION", "on")];
     let settings = [&ON[..], &SETTINGS, &on].concat();
     let gatepost = Gatepost::start_with(&administrators(), &settings);
@@ -233,8 +284,11 @@ fn admin_opens_as_soon_as_the_session_is_bound() {
         &gatepost,
         &[&registration(&Signer::es256("device"), &offered)],
     );
-    browser.get("/admin/").assert_status_for("at once", 200);
+    let page = browser.get("/admin/");
+    page.assert_error_page(403, "GP1483", "the session cookie alone");
+    assert_eq!(page.header("refresh"), Some("2"));
     browser.cookies.extend(bound_cookie(&bound));
+    browser.get("/admin/").assert_status_for("at once", 200);
     pass_half_a_minute(&gatepost);
     age(&gatepost);
     let person = browser.get("/admin/people/sub%7Cboss");

@@ -44,7 +44,7 @@ pub const TYP: &str = "dbsc+jwt";
 const LONGEST_PROOF: usize = 4_096;
 /// Of an RSA key, in bytes: 4,096 bits.
 const LONGEST_MODULUS: usize = 512;
-const REGISTERS_WITHIN: Duration = Duration::from_secs(60);
+pub const REGISTERS_WITHIN: Duration = Duration::from_secs(60);
 /// For a registration and for the requests that left before its answer.
 const CROSSES_WITHIN: Duration = Duration::from_secs(30);
 /// A browser signs a new challenge alone. So it signs once in 15 minutes: browsers allow six
@@ -55,6 +55,8 @@ const FURTHEST_AHEAD: Duration = Duration::from_secs(60);
 /// `Max-Age` of the bound cookie, in seconds. Its seal is good for a minute more.
 pub const COOKIE_SECONDS: u64 = 600;
 const COOKIE_LIFETIME: Duration = Duration::from_secs(COOKIE_SECONDS + 60);
+/// How long a consent page is good in a session without a key.
+const CONSENT_COUNTS: Duration = Duration::from_secs(600);
 
 /// The challenge of a registration, which the answer to a sign-in brings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,15 @@ pub struct BoundCookie {
     pub sid: Sid,
     pub key: KeyThumbprint,
     pub ends_at: Instant,
+}
+
+/// The form token of a consent page, where the client requires bound sessions. The page is drawn
+/// only while the session counts there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsentInTime {
+    /// The request and the session that it was drawn for.
+    pub tie: [u8; 32],
+    pub drawn_at: Instant,
 }
 
 impl BindingChallenge {
@@ -142,6 +153,15 @@ impl BoundCookie {
 
     fn is_of(&self, session: &Session, now: Instant) -> bool {
         self.sid == session.sid && Some(self.key) == session.bound_to && now < self.ends_at
+    }
+}
+
+impl ConsentInTime {
+    pub const PREFIX: &'static str = "consent_";
+
+    /// Whether its answer counts. A session that shows its key has all the time of the request.
+    pub fn counts(&self, tie: [u8; 32], is_bound: bool, now: Instant) -> bool {
+        self.tie == tie && (is_bound || now < self.drawn_at.plus(CONSENT_COUNTS))
     }
 }
 
@@ -352,6 +372,19 @@ mod tests {
         assert!(!refresh.is_fresh(&sid, NOW.minus(seconds(61))));
         assert!(!refresh.is_fresh(&Sid::new("sid-2"), NOW));
         assert!(identifier.is_alive(at(3_599)) && !identifier.is_alive(at(3_600)));
+        let consent = ConsentInTime {
+            tie: [1; 32],
+            drawn_at: NOW,
+        };
+        for (tie, is_bound, second, counts) in [
+            (1, false, 599, true),
+            (1, false, 600, false),
+            (1, true, 3_600, true),
+            (2, true, 0, false),
+        ] {
+            let judged = consent.counts([tie; 32], is_bound, at(second));
+            assert_eq!(judged, counts, "{tie} {is_bound} {second}");
+        }
         let judged = |second| judge(&session, Some(&cookie), at(second));
         assert_eq!(judged(659), Binding::Proved);
         assert_eq!(judged(660), Binding::Refused);

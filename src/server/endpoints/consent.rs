@@ -11,9 +11,11 @@ use crate::endpoints::transaction::{
 };
 use crate::http::Response;
 use crate::pages;
+use crate::pages::frame::PageForm;
 use gatepost_protocol::authorize::interaction::{Step, may_remember, narrow};
+use gatepost_protocol::login::bound_session::ConsentInTime;
 use gatepost_protocol::words::client::Client;
-use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::AuthorizeErrorCode;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_store::audit_events::AuditEvent;
@@ -26,7 +28,7 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken> {
         return Ok(Taken::Step(Step::Arrival));
     };
     let form = forms::read_post(context.app, context.request)?;
-    if !context.matches(form_of(context.transaction), &form) {
+    if !counts(context, &form)? {
         return Ok(Taken::Step(Step::Arrival));
     }
     match form.single("decision")? {
@@ -48,14 +50,24 @@ pub fn requires_bound_session(transaction: &AuthorizationTransaction) -> bool {
         .is_some_and(|client| client.require_bound_session)
 }
 
-/// The name in the form's token. It says whether the client required bound sessions when the page
-/// was drawn: then the session counted there at that time, and its answer counts later, too.
-fn form_of(transaction: &AuthorizationTransaction) -> Form {
-    if requires_bound_session(transaction) {
-        Form::BoundConsent
-    } else {
-        Form::Consent
+/// Whether the form was drawn for this request and this session; and in time, where the client
+/// requires bound sessions.
+fn counts(context: InSession<'_>, form: &Parameters) -> Result<bool> {
+    let InSession {
+        app,
+        transaction,
+        current_session,
+        ..
+    } = context;
+    if !requires_bound_session(transaction) {
+        return Ok(context.matches(Form::Consent, form));
     }
+    let token = form.bounded("form_token", parameters::HANDLE)?;
+    let vault = &app.vault.bound_sessions;
+    let drawn: Option<ConsentInTime> =
+        token.and_then(|token| vault.open_text(ConsentInTime::PREFIX, token));
+    let is_bound = current_session.is_bound();
+    Ok(drawn.is_some_and(|drawn| drawn.counts(context.tie(), is_bound, app.now())))
 }
 
 fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
@@ -127,19 +139,27 @@ pub fn draw(context: InSession<'_>, may_remember: bool, drawn_again: bool) -> Re
     } else {
         "/consent"
     };
-    let page = context.with_form(page, form_of(transaction), |form| {
-        pages::consent::page(
-            context.chrome(),
-            form,
-            pages::consent::Asked {
-                request: &transaction.request,
-                client,
-                catalogue: &transaction.snapshot.catalogue,
-                account: context.current_session.account(),
-                may_remember,
-            },
-            drawn_again,
-        )
-    });
+    let asked = pages::consent::Asked {
+        request: &transaction.request,
+        client,
+        catalogue: &transaction.snapshot.catalogue,
+        account: context.current_session.account(),
+        may_remember,
+    };
+    let draw_with =
+        |form: PageForm<'_>| pages::consent::page(context.chrome(), form, asked, drawn_again);
+    let page = if requires_bound_session(transaction) {
+        let drawn = ConsentInTime {
+            tie: context.tie(),
+            drawn_at: context.app.now(),
+        };
+        let vault = &context.app.vault.bound_sessions;
+        draw_with(PageForm {
+            action: &context.action(page),
+            token: &vault.seal_text(ConsentInTime::PREFIX, &drawn),
+        })
+    } else {
+        context.with_form(page, Form::Consent, draw_with)
+    };
     Ok(answers::form_page(200, page))
 }

@@ -66,8 +66,6 @@ named! {
         /// `/login`, where it offers the account of this browser.
         SelectAccount = "select account",
         Consent = "consent",
-        /// The same, of a client that requires bound sessions.
-        BoundConsent = "consent in a bound session",
         Logout = "logout",
         /// `/device`, where it asks for the code.
         UserCode = "user code",
