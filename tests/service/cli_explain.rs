@@ -474,10 +474,17 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
 #[test]
 fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
     let (gatepost, mut browser) = start();
-    let (good, text) = said(&gatepost.run(&["explain", "gp1105"], ""));
-    assert!(good, "{text}");
-    assert!(text.contains("GP1105"), "{text}");
-    text.assert_says("Register exactly this URI");
+    for (code, told) in [
+        ("gp1105", "Register exactly this URI"),
+        ("gp1480", "Where the log says skipped, the browser says why"),
+        ("gp1481", "another key was first"),
+        ("gp1482", "the proof is by another key"),
+    ] {
+        let (good, text) = said(&gatepost.run(&["explain", code], ""));
+        assert!(good && text.contains(&code.to_uppercase()), "{text}");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        words.join(" ").assert_says(told);
+    }
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let answer = CONF1.refresh(&gatepost, refresh(&tokens));
     let id = answer.header("x-request-id").unwrap();
