@@ -29,6 +29,7 @@ use crate::app::failure::Result;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
+use crate::metrics::Counter;
 use crate::outbound::Outbound;
 use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
@@ -115,9 +116,9 @@ pub struct App {
     pub logout_token_failures: Guesses<Source>,
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
-    pub dropped_identity_providers: AtomicU64,
+    pub dropped_identity_providers: Counter,
     /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
-    pub factors_used: [AtomicU64; FactorKind::ALL.len()],
+    pub factors_used: [Counter; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
     pub letters: Letters,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
@@ -247,7 +248,7 @@ impl App {
             seen_proofs: SeenProofs::new(tracked),
             extensions,
             doctor_nonces: Mutex::default(),
-            dropped_identity_providers: AtomicU64::new(0),
+            dropped_identity_providers: Counter::default(),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
             letters: Letters::new(&config).map_err(LoadError::Unfit)?,
