@@ -102,7 +102,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     let vault = &app.vault.bound_sessions;
     let counts = &app.bound_sessions;
     let refused = || {
-        count(&counts.refresh_refused);
+        counts.refresh_refused.raise();
         Ok(answers::empty(401, Reason::BoundRefreshRefused))
     };
     let sent = unquoted(
@@ -116,7 +116,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
         return refused();
     };
     let challenged = || {
-        count(&counts.challenged);
+        counts.challenged.raise();
         let challenge = RefreshChallenge {
             sid: identifier.sid.clone(),
             made_at: now,
@@ -140,7 +140,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     if !is_by(&proof, &identifier.key) {
         return refused();
     }
-    count(&counts.refreshed);
+    counts.refreshed.raise();
     let response = answers::no_store(Response::empty(200));
     Ok(with_cookie(app, response, &identifier, now))
 }
