@@ -20,6 +20,7 @@ use super::{
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_registration::client_secret::check_own;
@@ -205,8 +206,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     client.note_unasked(&grants, has_default)?;
     if is_for_people {
         if has_default {
-            let without_asking = Vec::from_iter(scopes.without_asking.iter().map(String::as_str));
-            client.set("default_scope", without_asking.join(" "));
+            client.set("default_scope", joined(" ", &scopes.without_asking));
         }
         client.set("always_include_user_claims_in_id_token", true);
         client.note_roles(&scopes.all);

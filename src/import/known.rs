@@ -106,7 +106,7 @@ pub fn note_unread(
         }
         match row.flag(key, false) {
             Ok(flag) if title == USERS => to.notes.add_flag(&of, key, flag),
-            Ok(_) | Err(_) => to.notes.add_unread(&of, key, NOT_KNOWN),
+            _ => to.notes.add_unread(&of, key, NOT_KNOWN),
         }
     }
     for known in &object.keys {

@@ -26,7 +26,7 @@ use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::token_name;
 use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::words::client::GrantType;
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;
@@ -37,7 +37,7 @@ type Read<T = ()> = Result<T, String>;
 /// What has been read so far.
 #[derive(Default)]
 pub struct Import {
-    lists: Map<String, Value>,
+    lists: JsonObject,
     /// Where each name stood first in them.
     first: FirstPlaces,
     /// Whoever is somebody elsewhere.
@@ -419,7 +419,7 @@ fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
 
 /// An object of our document. Empty members are left out.
 #[derive(Default)]
-struct ImportedObject(Map<String, Value>);
+struct ImportedObject(JsonObject);
 
 impl<const N: usize> From<[(&str, Value); N]> for ImportedObject {
     fn from(members: [(&str, Value); N]) -> ImportedObject {

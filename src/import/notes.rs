@@ -1,5 +1,6 @@
 //! What is said of an import, and in which order: first what keeps people and applications out.
 
+use gatepost_protocol::words::joined::joined;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of lines: a heading, and what a line below it says somewhere. A line stands below the
@@ -57,7 +58,7 @@ impl Notes {
     pub fn under_headings(mut self, all: bool) -> Vec<String> {
         self.add_flags();
         for ((of, follows), keys) in std::mem::take(&mut self.of_realm) {
-            let keys = Vec::from_iter(keys).join(", ");
+            let keys = joined(", ", keys);
             self.add(&of, format!("{keys}: {follows}"));
         }
         let said = self.said.iter();
@@ -101,7 +102,7 @@ impl NotedObjects {
             Some((named, more)) if !more.is_empty() => {
                 format!("{} and {} more: {text}", named.join(", "), more.len())
             }
-            Some(_) | None => format!("{}: {text}", self.named.join(", ")),
+            _ => format!("{}: {text}", self.named.join(", ")),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What they wrote: an object of their document, read by tables.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{ImportedObject, Read};
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::walker::expected;
+use gatepost_protocol::words::json::JsonObject;
 
 /// How each member of theirs is copied, in tables of three columns: our name, their name, and the
 /// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:
@@ -24,7 +25,7 @@ pub fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
 /// are read.
 pub struct Row<'v> {
     pub place: String,
-    pub members: &'v Map<String, Value>,
+    pub members: &'v JsonObject,
 }
 
 impl<'v> Row<'v> {

@@ -32,6 +32,7 @@ use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::config::environment_secret;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
+use gatepost_server::registry::open_secret_digest;
 use gatepost_store::catalogue::{FoundFunction, look_up_function};
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryReader;
@@ -203,7 +204,7 @@ fn opened_text(sealed: Option<&SecretBytes>, sealer: Option<&Sealer>) -> Option<
 fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
     let stored = |row: &SecretRow| StoredSecret {
         id: row.id,
-        digest: sealer.and_then(|sealer| opened(row, sealer)),
+        digest: sealer.and_then(|sealer| open_secret_digest(row, sealer)),
         description: row.description.clone(),
     };
     rows.iter().map(stored).collect()
@@ -422,9 +423,4 @@ pub fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
         description: secret.description.clone(),
         expires_at: secret.digest.expires_at,
     }
-}
-
-/// `None` when it does not open under the master secret.
-pub fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
-    SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }

@@ -14,6 +14,7 @@ use crate::statements::{catalogue_changes, client_changes, user_changes};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
+use gatepost_protocol::words::json::SetMember;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registration::document::DocumentEntry;
@@ -376,9 +377,7 @@ fn detail(change: &PlannedChange<'_>) -> Value {
         "client_secret_changed": change.secrets.client_secret.is_some(),
         "password_changed": change.secrets.password,
     });
-    if let Some(members) = detail.as_object_mut() {
-        members.insert(String::from("fields"), told_fields(change));
-    }
+    detail.set("fields", told_fields(change));
     detail
 }
 

@@ -1,10 +1,11 @@
 //! The events of changes to what is registered, and what they tell.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::token::claims::is_personal;
-use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
+use gatepost_protocol::words::identifiers::{ClientId, Subject};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_registration::plan::FieldChange;
 use gatepost_registration::user::Identity;
 use gatepost_store::audit_events::AuditEvent;
@@ -84,7 +85,7 @@ pub fn told_field(change: &FieldChange) -> Value {
 
 fn form(user: &UserRow) -> Value {
     json!({
-        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "tenant": user.tenant,
         "enabled": user.enabled,
         "valid_until": user.valid_until.map(timestamp::format),
         "has_password": user.password_hash.is_some(),
@@ -92,7 +93,7 @@ fn form(user: &UserRow) -> Value {
     })
 }
 
-fn claims(all: &Map<String, Value>) -> Value {
+fn claims(all: &JsonObject) -> Value {
     let mut told = all.clone();
     for (name, value) in &mut told {
         if is_personal(name) {

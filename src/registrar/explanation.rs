@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use gatepost_protocol::authorize::authorize_request::{
     AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
@@ -17,6 +17,8 @@ use gatepost_protocol::token::audience::resources_behind;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::{Client, CodeBinding};
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::joined::joined;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::place::SignInPlace;
 use gatepost_protocol::words::reason::Reason;
@@ -34,7 +36,7 @@ use gatepost_store::{Result, clients};
 #[derive(Default)]
 pub struct Explained {
     pub findings: Vec<Finding>,
-    pub about: Map<String, Value>,
+    pub about: JsonObject,
 }
 
 impl Explained {
@@ -52,7 +54,7 @@ impl From<Finding> for Explained {
     fn from(finding: Finding) -> Explained {
         Explained {
             findings: vec![finding],
-            about: Map::new(),
+            about: JsonObject::new(),
         }
     }
 }
@@ -168,7 +170,7 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
     let (who, others) = match &client.allowed_roles {
         None => (String::from("whoever signs in"), ""),
         Some(roles) => {
-            let roles = roles.iter().cloned().collect::<Vec<_>>().join(" or ");
+            let roles = joined(" or ", roles);
             (
                 format!("whoever signs in and has the role {roles}"),
                 ", nobody else (GP1139)",
@@ -379,13 +381,8 @@ fn no_way_to_sign_in(
 }
 
 /// What was sent beside what is registered; with `all` also where nothing was sent.
-fn compared(
-    sent: &Parameters,
-    client: &Client,
-    catalogue: &Catalogue,
-    all: bool,
-) -> Map<String, Value> {
-    let mut compared = Map::new();
+fn compared(sent: &Parameters, client: &Client, catalogue: &Catalogue, all: bool) -> JsonObject {
+    let mut compared = JsonObject::new();
     for (name, registered) in told_registration(client, catalogue) {
         let received: Vec<&str> = sent.all(name).collect();
         if all || !received.is_empty() {
@@ -398,11 +395,6 @@ fn compared(
 
 /// What is registered, by the parameter that it stands beside.
 fn told_registration(client: &Client, catalogue: &Catalogue) -> [(&'static str, String); 5] {
-    let types: Vec<String> = client
-        .response_types
-        .iter()
-        .map(ToString::to_string)
-        .collect();
     let binding = match client.code_binding() {
         CodeBinding::Pkce => "PKCE is required",
         CodeBinding::PkceOrNonce => "PKCE or a nonce is required",
@@ -411,7 +403,7 @@ fn told_registration(client: &Client, catalogue: &Catalogue) -> [(&'static str, 
     let resources = resources_behind(&client.scope, catalogue);
     [
         ("redirect_uri", client.redirect_uris.join(" ")),
-        ("response_type", types.join(", ")),
+        ("response_type", joined(", ", &client.response_types)),
         ("scope", client.scope.to_string()),
         ("code_challenge", String::from(binding)),
         ("resource", resources.join(" ")),
@@ -426,7 +418,7 @@ fn named_with_nearest(
     client: &Client,
 ) -> Option<String> {
     if reason == Reason::RepeatedParameter {
-        return Some(Vec::from_iter(parameters.repeated()).join(" "));
+        return Some(joined(" ", parameters.repeated()));
     }
     let detail = detail?;
     let nearest = nearest(reason, detail, parameters, client);
@@ -485,11 +477,8 @@ fn repaired(
         .all("scope")
         .next()
         .filter(|_| reason == Reason::UnknownScope)?;
-    let left: Vec<&str> = scope
-        .split(' ')
-        .filter(|name| Some(*name) != detail)
-        .collect();
-    Some(replaced(parameters, "scope", Some(&left.join(" "))))
+    let left = scope.split(' ').filter(|name| Some(*name) != detail);
+    Some(replaced(parameters, "scope", Some(&joined(" ", left))))
 }
 
 /// The parameters with another value of one of them, or without it.

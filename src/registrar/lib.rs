@@ -175,18 +175,13 @@ pub fn told(plan: &Plan<'_>) -> Value {
 }
 
 fn told_change(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
-    let action = match change.verb {
-        Verb::Add => "add",
-        Verb::Change => "change",
-        Verb::Remove => "remove",
-    };
     let fields: Vec<Value> = change
         .fields()
         .iter()
         .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
         .collect();
     json!({
-        "action": action,
+        "action": change.verb.as_str(),
         "kind": change.step.kind().as_str(),
         "name": change.step.name(),
         "fields": fields,

@@ -17,6 +17,7 @@ use gatepost_protocol::words::client::{
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::redirect_uri::RedirectTarget;
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
@@ -97,11 +98,11 @@ fn signs_access_tokens(client: &Client) -> bool {
 }
 
 fn of_grants(client: &Client) -> Finding {
-    let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    if names.is_empty() {
+    if client.grant_types.is_empty() {
         Finding::broken("it is registered for no grant: nothing can be asked for")
     } else {
-        Finding::fine(format!("grants: {}", names.join(", ")))
+        let names = client.grant_types.iter().map(GrantType::as_str);
+        Finding::fine(format!("grants: {}", joined(", ", names)))
     }
 }
 
@@ -167,7 +168,7 @@ pub fn askable_scope(
         Some(kind) if response_type.takes(kind) => {
             has_openid || kind == ScopeKind::Resource || name == OFFLINE_ACCESS
         }
-        Some(_) | None => false,
+        _ => false,
     });
     // offline_access alone leads to nothing.
     let is_of_use = scope.iter().any(|name| name != OFFLINE_ACCESS);
@@ -323,8 +324,7 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
     if asking.is_empty() {
         return None;
     }
-    let uris: Vec<&str> = asking.iter().map(RedirectTarget::uri).collect();
-    let uris = uris.join(", ");
+    let uris = joined(", ", asking.iter().map(RedirectTarget::uri));
     let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
         ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": \
          false does not ask"

@@ -14,8 +14,8 @@ use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::walker::{Walker, parse_own};
 use gatepost_protocol::registration::{catalogue, provider, timestamp};
-use gatepost_protocol::words::identifiers::{Subject, TenantName};
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::json::{Members, SetMember};
 
 /// Members with secrets: they are stored apart from their object.
 const SECRETS: [&str; 2] = ["secrets", "client_secret"];
@@ -292,8 +292,7 @@ fn read_object(walker: &mut Walker<'_>, kind: ObjectKind, defaults: &ClientDefau
         ObjectKind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
         ObjectKind::Client => {
             let confidential = client::read(walker, defaults).is_confidential();
-            let stored_as = &mut walker.stored_as;
-            stored_as.insert(String::from(CONFIDENTIAL), Value::Bool(confidential));
+            walker.stored_as.set(CONFIDENTIAL, confidential);
         }
         ObjectKind::User => drop(user::read(walker)),
     }
@@ -379,15 +378,15 @@ fn user(user: &UserEntry) -> Value {
     let mut told = json!({
         "sub": user.subject.as_ref().map(Subject::as_str),
         "username": user.username,
-        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "tenant": user.tenant,
         "enabled": user.enabled,
         "claims": user.claims,
     });
-    if let (Some(end), Some(members)) = (user.valid_until, told.as_object_mut()) {
-        members.insert(String::from("valid_until"), json!(timestamp::format(end)));
+    if let Some(end) = user.valid_until {
+        told.set("valid_until", timestamp::format(end));
     }
-    if let (Some(identities), Some(members)) = (&user.identities, told.as_object_mut()) {
-        members.insert(String::from("identities"), json!(identities));
+    if let Some(identities) = &user.identities {
+        told.set("identities", json!(identities));
     }
     told
 }

@@ -174,6 +174,7 @@ fn call(found: &Found<'_>, serving: Serving<'_>, request: &Request) -> Result<Re
     let app = serving.app.ok_or(Failure::Busy);
     match found.route.endpoint {
         Endpoint::Plain(handle) => handle(app?, request),
+        Endpoint::Conversation(page) => endpoints::conversation::handle(page, app?, request),
         Endpoint::Named(handle) => handle(app?, request, found.name),
         Endpoint::Standing(handle) => handle(serving.config, request, found.name),
     }

@@ -5,8 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
+use gatepost_store::audit_events::AuditEvent;
 
 pub mod incoming;
 pub mod outgoing;
@@ -128,6 +130,11 @@ impl Request {
         }
     }
 
+    /// The event, as one that this request caused.
+    pub fn caused<'a>(&'a self, event: AuditEvent<'a>) -> AuditEvent<'a> {
+        event.by(self.source, &self.id)
+    }
+
     /// Parsed when somebody first asks.
     pub fn query_parameters(&self) -> Result<&Parameters, Reason> {
         let parsed = self
@@ -215,6 +222,13 @@ impl Response {
             body,
             ..Response::empty(status).header("Content-Type", content_type)
         }
+    }
+
+    /// The same, with the client for its log line.
+    #[must_use]
+    pub fn about(mut self, client_id: &ClientId) -> Response {
+        self.note.client_id = Some(client_id.to_string());
+        self
     }
 
     #[must_use]

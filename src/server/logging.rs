@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::config::{Config, LogFormat};
 use gatepost_protocol::audit::audit_chain::HEADS_TARGET;
 use gatepost_protocol::registration::timestamp;
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_store::AWAY_TARGET;
 use gatepost_store::clock::time_of_day;
 use gatepost_store::mutex::Mutex;
@@ -297,20 +297,16 @@ impl StandardError {
 
     fn json(&self, time: Option<&str>, record: &Record<'_>) -> String {
         let mut members = JsonObject::new();
-        members.extend(time.map(|time| (String::from("time"), time.into())));
-        members.insert(
-            String::from("level"),
-            record.level().as_str().to_ascii_lowercase().into(),
-        );
+        if let Some(time) = time {
+            members.set("time", time);
+        }
+        members.set("level", record.level().as_str().to_ascii_lowercase());
         // Readers of logs know modules, and no crates.
         let target = record.target().replacen("gatepost_server", "gatepost", 1);
         let target = target.replacen("gatepost_", "gatepost::", 1);
-        members.insert(String::from("target"), target.into());
+        members.set("target", target);
         match record.key_values().count() {
-            0 => {
-                let message = record.args().to_string();
-                members.insert(String::from("message"), message.into());
-            }
+            0 => members.set("message", record.args().to_string()),
             // The message says the same in one line.
             _ => drop(record.key_values().visit(&mut Members(&mut members))),
         }

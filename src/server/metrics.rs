@@ -5,10 +5,10 @@
 pub mod exposition;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use exposition::{Exposition, MetricKind};
+use exposition::Exposition;
 
 use gatepost_store::mutex::Mutex;
 
@@ -36,32 +36,54 @@ struct Histogram {
     sum: Duration,
 }
 
+/// What is counted, by whichever thread.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn raise(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn lower(&self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub fn set(&self, count: u64) {
+        self.0.store(count, Ordering::SeqCst);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 /// What the server counts, from its socket to its handlers.
 #[derive(Default)]
 pub struct ServerStats {
-    pub connections: AtomicU64,
+    pub connections: Counter,
     /// Own probes aside.
-    pub received: AtomicU64,
+    pub received: Counter,
     /// Own probes included.
-    pub answered: AtomicU64,
+    pub answered: Counter,
     /// Received and not yet answered.
-    pub in_flight: AtomicU64,
+    pub in_flight: Counter,
     /// In the body lane or in line before it.
-    pub awaited: AtomicU64,
+    pub awaited: Counter,
     /// Have left the body lane.
-    pub bodies: AtomicU64,
-    pub abandoned: AtomicU64,
+    pub bodies: Counter,
+    pub abandoned: Counter,
     /// Before a handler saw them.
-    pub refused: AtomicU64,
+    pub refused: Counter,
     /// Let go of, because their connection had ended.
-    pub unanswered: AtomicU64,
+    pub unanswered: Counter,
     /// Connections whose peer left before its address was read, since the last line about them.
     pub departed: AtomicU64,
-    pub panicked: AtomicU64,
+    pub panicked: Counter,
     /// Times a successor was asked for.
-    pub recycles: AtomicU64,
+    pub recycles: Counter,
     /// As of when this process was last asked.
-    pub dropped_log_lines: AtomicU64,
+    pub dropped_log_lines: Counter,
 }
 
 #[derive(Clone, Copy)]
@@ -99,7 +121,6 @@ impl Metrics {
         let counts = self.0.lock();
         exposition.family(
             "gatepost_http_requests_total",
-            MetricKind::Counter,
             "Answers by endpoint and HTTP status.",
         );
         for ((endpoint, status), count) in &counts.answers {
@@ -109,30 +130,25 @@ impl Metrics {
                 *count,
             );
         }
-        exposition.family(
+        exposition.histogram(
             "gatepost_http_request_duration_seconds",
-            MetricKind::Histogram,
             "Time from a handler's beginning to its end, by endpoint.",
         );
         for (endpoint, histogram) in &counts.latencies {
             histogram.expose(exposition, endpoint);
         }
-        exposition.family(
+        exposition.by_label(
             "gatepost_token_responses_total",
-            MetricKind::Counter,
             "Token responses by grant type (implicit: at the authorization endpoint).",
+            "grant_type",
+            &counts.token_answers,
         );
-        for (grant, count) in &counts.token_answers {
-            exposition.sample("", &[("grant_type", grant)], *count);
-        }
-        exposition.family(
+        exposition.by_label(
             "gatepost_failures_total",
-            MetricKind::Counter,
             "Refused requests by reason code.",
+            "reason",
+            &counts.failures,
         );
-        for (reason, count) in &counts.failures {
-            exposition.sample("", &[("reason", reason)], *count);
-        }
     }
 }
 

@@ -253,9 +253,7 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
         },
         move |arrived: Result<&Request, Refused>| match arrived {
             Ok(request) => {
-                stats
-                    .dropped_log_lines
-                    .store(logging::dropped_lines(), Ordering::Relaxed);
+                stats.dropped_log_lines.set(logging::dropped_lines());
                 dispatch::handle_admin(&house.metrics, &stats, house.app.get(), request)
             }
             Err(refused) => Response::empty(refused.status),

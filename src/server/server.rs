@@ -29,7 +29,7 @@ mod turns;
 mod workers;
 
 pub use crate::metrics::ServerStats;
-pub use listener::BACKLOG;
+pub use listener::{BACKLOG, reachable};
 
 use control::{Control, DRAIN, Report};
 use entrance::Entrance;
@@ -96,7 +96,7 @@ impl State {
         }
         *not_before = Instant::now() + LEAST_LIFE;
         log::warn!("asking for a successor: {reason}");
-        self.stats.recycles.fetch_add(1, Ordering::Relaxed);
+        self.stats.recycles.raise();
         self.control.report(Report::Recycle);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::statement::bind;
+use super::values::each;
 use crate::Result;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Day;
@@ -25,13 +26,11 @@ ON CONFLICT (client_id) DO UPDATE SET day = excluded.day WHERE client_uses.day <
 pub fn note_uses(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result {
     let uses: Vec<(&ClientId, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
-        let mut client_ids = Vec::new();
-        let mut days = Vec::new();
-        for (client_id, day) in batch {
-            client_ids.push(*client_id);
-            days.push(*day);
-        }
-        store.execute(bind!(NOTE_USES, client_ids, days))?;
+        store.execute(bind!(
+            NOTE_USES,
+            client_ids = each(batch, |(client_id, _)| *client_id),
+            days = each(batch, |(_, day)| *day),
+        ))?;
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ use gatepost_protocol::audit::audit_chain::{
 };
 use gatepost_protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::json::{Members, SetMember};
 
 #[derive(Clone)]
 pub struct Chains(Arc<ProcessChains>);
@@ -228,14 +229,14 @@ impl Chain {
     /// The first row: which process and build this is, and which chain ended for this one to go on.
     fn opening(&self) -> AuditEvent<'static> {
         let mut detail = json!({"process": process::id(), "version": env!("CARGO_PKG_VERSION")});
-        if let (Some(after), Some(detail)) = (&self.head, detail.as_object_mut()) {
+        if let Some(after) = &self.head {
             let after = json!({
                 "chain": after.chain,
                 "seq": after.seq,
                 "hash": identifiers::encode(&after.hash),
                 "until": after.until.0
             });
-            detail.insert(String::from("after"), after);
+            detail.set("after", after);
         }
         AuditEvent {
             event: OPENED,
@@ -451,9 +452,9 @@ fn predecessor(detail: &str) -> Option<Head> {
     let detail: Value = serde_json::from_str(detail).ok()?;
     let after = detail.get("after")?;
     Some(Head {
-        chain: after.get("chain")?.as_str()?.to_owned(),
+        chain: after.text("chain")?.to_owned(),
         seq: after.get("seq")?.as_i64()?,
-        hash: audit_chain::from_hex(after.get("hash")?.as_str()?)?,
+        hash: audit_chain::from_hex(after.text("hash")?)?,
         until: Day(i32::try_from(after.get("until")?.as_i64()?).ok()?),
     })
 }

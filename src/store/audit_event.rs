@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
+use gatepost_protocol::words::json::SetMember;
 
 /// Events that go with no other statement.
 pub const INSERT: &str = "
@@ -50,7 +51,7 @@ impl<'a> AuditEvent<'a> {
     /// The same, and which grant it is about.
     pub fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
         let mut detail = self.detail.as_object().cloned().unwrap_or_default();
-        detail.insert(String::from("grant"), Value::String(id.to_text()));
+        detail.set("grant", id.to_text());
         AuditEvent {
             detail: Value::Object(detail),
             ..self.clone()

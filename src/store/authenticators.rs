@@ -202,7 +202,7 @@ pub fn add(
         new.password_hash.is_some() || new.replaces_all || user.strongest_acr == Strength::SignedIn;
     let others = match kept {
         Some(kept) if ends_all_else => others(store, &user.sub, &kept.session.sid)?,
-        Some(_) | None => Vec::new(),
+        _ => Vec::new(),
     };
     let events = with_endings(audit, &others);
     let session = kept.map(|kept| kept.session);

@@ -157,7 +157,7 @@ impl Connection {
     fn require_time(&self) -> Result {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Store;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
-use super::values::column;
+use super::values::{column, each};
 use crate::Result;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LegacyFlow};
@@ -27,15 +27,12 @@ ON CONFLICT (client_id, flow) DO UPDATE SET day = excluded.day WHERE flow_uses.d
 pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result {
     let uses: Vec<(&FlowUse, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
-        let mut client_ids = Vec::new();
-        let mut flows = Vec::new();
-        let mut days = Vec::new();
-        for (used, day) in batch {
-            client_ids.push(&used.client_id);
-            flows.push(used.flow.as_str());
-            days.push(*day);
-        }
-        store.execute(bind!(NOTE, client_ids, flows, days))?;
+        store.execute(bind!(
+            NOTE,
+            client_ids = each(batch, |(used, _)| &used.client_id),
+            flows = each(batch, |(used, _)| used.flow.as_str()),
+            days = each(batch, |(_, day)| *day),
+        ))?;
     }
     Ok(())
 }

@@ -237,19 +237,6 @@ pub fn revoke(
     )
 }
 
-/// Revokes what a code gave that has expired and was sent again. `true` when it had given something
-/// that lived; an earlier revocation is confirmed.
-pub fn revoke_replayed(
-    store: &Store,
-    id: GrantId,
-    client_id: &ClientId,
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let event = audit.about_grant(id).as_event("code_replayed");
-    let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
-    store.end(Some(id.to_text().as_bytes()), bound, &[event])
-}
-
 const FIND: &str = "
 SELECT {grant} FROM grants g
 WHERE g.day = :day::int4 AND g.id = :id::bytea

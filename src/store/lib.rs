@@ -61,5 +61,5 @@ pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, FunctionAnswer, Result, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
 pub use statement::{Bound, names_of_events, written_out};
-pub use values::{column, tenant, tenant_text};
+pub use values::{column, each, tenant, tenant_text};
 pub use watchdog::Interruption;

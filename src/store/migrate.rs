@@ -105,7 +105,7 @@ pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result {
              this one knows {own_level}: put the newer one in its place",
             newest.level, newest.compatible_from
         ))),
-        Some(_) | None => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -362,7 +362,7 @@ fn drop_over(
         match dropped {
             Ok(()) if !held_up => maintained.dropped.push(partition.name),
             Err(error) if !held_up => return Err(error),
-            Ok(()) | Err(_) => maintained.postponed.push(partition.name),
+            _ => maintained.postponed.push(partition.name),
         }
     }
     Ok(())
@@ -382,7 +382,7 @@ fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result
             .map_err(StoreError::from)
         {
             Err(error) if !error.is_conflict() => return Err(error),
-            Ok(()) | Err(_) => {}
+            _ => {}
         }
     }
     let is_half_detached = list(client, table)?

@@ -170,7 +170,7 @@ impl RegistryReader<'_> {
     fn require_time(&self) -> Result {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
-            Some(_) | None => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use postgres::Row;
 
 use super::Store;
 use super::statement::bind;
-use super::values::{column, read, unreadable};
+use super::values::{column, each, read, unreadable};
 use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
@@ -137,23 +137,20 @@ pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),
-        forgotten = forgotten
-            .iter()
-            .map(<[u8; 32]>::as_slice)
-            .collect::<Vec<_>>(),
+        forgotten = each(forgotten, |bucket| &bucket[..]),
     );
     store.execute(bound).map(drop)
 }
 
 /// As statements take them.
 pub fn names(buckets: &[FailureBucket]) -> Vec<&[u8]> {
-    buckets.iter().map(|entry| &entry.bucket[..]).collect()
+    each(buckets, |entry| &entry.bucket[..])
 }
 
 /// How long each of them counts, in seconds.
 pub fn windows(buckets: &[FailureBucket]) -> Vec<i32> {
-    let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
-    buckets.iter().map(seconds).collect()
+    let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs());
+    each(buckets, |entry| seconds(entry).unwrap_or(i32::MAX))
 }
 
 const CLEAN: &str = "

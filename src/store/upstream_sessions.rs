@@ -9,7 +9,7 @@ use super::audit_event::AuditEvent;
 use super::session_clients::call_late;
 use super::statement::bind;
 use super::tokens::{about, hash_of_jti};
-use super::values::{column, read};
+use super::values::{column, each, read};
 use crate::Result;
 use gatepost_protocol::upstream::id_token::LogoutNotice;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
@@ -189,18 +189,12 @@ pub fn end(
     sessions: &[SessionFromUpstream],
     audit: &AuditEvent<'_>,
 ) -> Result<bool> {
-    let mut events = Vec::new();
-    let mut days = Vec::new();
-    let mut sids = Vec::new();
-    for ended in sessions {
-        days.push(ended.day);
-        sids.push(ended.sid.clone());
-        events.push(AuditEvent {
-            sub: Some(&ended.sub),
-            sid: Some(&ended.sid),
-            ..audit.clone()
-        });
-    }
+    let events = each(sessions, |ended| AuditEvent {
+        sub: Some(&ended.sub),
+        sid: Some(&ended.sid),
+        ..audit.clone()
+    });
+    let sids = each(sessions, |ended| ended.sid.clone());
     let issuer = provider.authority();
     let jti_hash = hash_of_jti(&notice.jti);
     let bound = bind!(
@@ -208,7 +202,7 @@ pub fn end(
         day = notice.forgotten_at.day(),
         issuer,
         jti_hash,
-        days,
+        days = each(sessions, |ended| ended.day),
         sids,
         identity_provider = provider.name,
         whom = about(notice.sid.as_deref(), notice.subject.as_deref()),

@@ -64,6 +64,11 @@ pub fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
     key.as_ref().map(|key| key.0.as_slice())
 }
 
+/// What a column is to have, of each of these.
+pub fn each<'a, T, V>(all: &'a [T], of: impl Fn(&'a T) -> V) -> Vec<V> {
+    all.iter().map(of).collect()
+}
+
 /// A tenant column: empty means none.
 pub fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>> {
     let text: &str = column(row, name)?;

@@ -238,7 +238,7 @@ impl Invocation {
         };
         match text.parse() {
             Ok(number) if (1..=MOST).contains(&number) => Ok(Some(number)),
-            Ok(_) | Err(_) => misuse(format!("--limit must be a number from 1 to {MOST}")),
+            _ => misuse(format!("--limit must be a number from 1 to {MOST}")),
         }
     }
 

@@ -22,6 +22,7 @@ use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_store::{Result, Store, installation, users};
 
 const LIMIT: i64 = 100;
@@ -131,8 +132,10 @@ fn print(event: &AuditRow, json: bool) -> CommandResult {
     if json {
         return say(value(event).to_string());
     }
-    let cells: Vec<String> = cells(event).iter().map(|cell| printable(cell)).collect();
-    say(cells.join("  "))
+    say(joined(
+        "  ",
+        cells(event).iter().map(|cell| printable(cell)),
+    ))
 }
 
 fn cells(event: &AuditRow) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use gatepost_protocol::audit::audit_chain::{HEADS, HEADS_TARGET, Head, from_hex};
 use gatepost_protocol::words::instant::Day;
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 
 /// The heads in a line of a log. The line must be nothing else: a message that begins with them, as
 /// Gatepost's log writes it, in text or in JSON, bare or after what journald or a collector puts
@@ -29,10 +29,10 @@ fn message(line: &str) -> Option<Cow<'_, str>> {
         return line.strip_prefix("INFO  ").map(Cow::Borrowed);
     }
     let members: JsonObject = serde_json::from_str(line).ok()?;
-    if members.get("target")?.as_str()? != HEADS_TARGET {
+    if members.text("target")? != HEADS_TARGET {
         return None;
     }
-    Some(Cow::Owned(members.get("message")?.as_str()?.to_owned()))
+    Some(Cow::Owned(members.text("message")?.to_owned()))
 }
 
 /// The line without the priority of RFC 5424 §6.2.1.
@@ -40,14 +40,14 @@ fn without_priority(line: &str) -> &str {
     let behind = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
     match behind {
         Some((priority, rest)) if is_digits_and(priority, b"") => rest,
-        Some(_) | None => line,
+        _ => line,
     }
 }
 
 fn without_time(line: &str) -> &str {
     match line.split_once(' ') {
         Some((word, rest)) if is_time(word) => rest,
-        Some(_) | None => line,
+        _ => line,
     }
 }
 

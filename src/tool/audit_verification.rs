@@ -211,7 +211,7 @@ impl Verification {
                     self.found(removed, &chain, end.seq.saturating_add(1), Some(end.at));
                 }
                 None if until >= self.today => self.found(Wrong::ChainRemoved, &chain, *seq, None),
-                Some(_) | None => {}
+                _ => {}
             }
         }
         self.findings.dedup();

@@ -27,11 +27,12 @@ use gatepost_protocol::words::client::{
 use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_protocol::words::identifiers::{ClientId, in_text};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::joined::joined;
+use gatepost_protocol::words::json::{Members, SetMember};
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::web_url::WebUrl;
-use gatepost_registrar::comparison::{opened, sealed_text};
+use gatepost_registrar::comparison::sealed_text;
 use gatepost_registrar::enactment::remove_clients;
 use gatepost_registrar::events::client_event;
 use gatepost_registrar::statements::client_changes;
@@ -45,7 +46,7 @@ use gatepost_server::app::metadata_documents::fetch_metadata_document;
 use gatepost_server::config::Config;
 use gatepost_server::keys::random;
 use gatepost_server::outbound::{Asker, Deadline, OutboundError};
-use gatepost_server::registry::read_catalogue;
+use gatepost_server::registry::{open_secret_digest, read_catalogue};
 use gatepost_store::clients::{self, ClientRow, SecretRow};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys;
@@ -69,9 +70,8 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
-        if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let names = grant_types(operator, &row);
-            members.insert(String::from("grant_types"), json!(names));
+        if !json {
+            object.set("grant_types", grant_types(operator, &row));
         }
         objects.push(object);
     }
@@ -89,12 +89,9 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
 /// Those in force, said or not; of a registration that is not served, those it says.
 fn grant_types(operator: &Operator, row: &ClientRow) -> String {
     if let Ok(client) = read(operator, row) {
-        let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-        return names.join(" ");
+        return joined(" ", client.grant_types.iter().map(GrantType::as_str));
     }
-    let metadata = parse_own(&row.metadata);
-    let names: Vec<&str> = metadata.texts("grant_types").collect();
-    names.join(" ")
+    joined(" ", parse_own(&row.metadata).texts("grant_types"))
 }
 
 /// The registration as a server reads it.
@@ -106,7 +103,7 @@ pub fn read(operator: &Operator, row: &ClientRow) -> Result<Client, Vec<Document
 fn shown(row: &ClientRow) -> Value {
     let secrets: Vec<Value> = row.secrets.iter().map(told_secret).collect();
     json!({
-        "client_id": row.client_id.as_str(),
+        "client_id": row.client_id,
         "enabled": row.enabled,
         "secrets": secrets,
         "metadata": parse_own(&row.metadata),
@@ -236,8 +233,10 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
         of_document = Some(describe(operator, &mut client)?);
     }
     let now = operator.now()?;
-    let digests: Vec<Option<SecretDigest>> =
-        row.secrets.iter().map(|row| opened(row, &sealer)).collect();
+    let secrets = row.secrets.iter();
+    let digests: Vec<_> = secrets
+        .map(|row| open_secret_digest(row, &sealer))
+        .collect();
     let catalogue = catalogue(operator)?;
     let signing = signing(operator, now)?;
     let mut findings = examine(&client, &digests, &signing, &catalogue, now);

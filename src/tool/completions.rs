@@ -8,6 +8,7 @@ use super::arguments::Invocation;
 use super::command::COMMANDS;
 use super::output::{CommandResult, Failure, say};
 use gatepost_protocol::registration::names::hint;
+use gatepost_protocol::words::joined::joined;
 use gatepost_server::config::settings::flags;
 
 const FILE: &str = "FILE";
@@ -107,8 +108,8 @@ fn cases(is_zsh: bool, settings: &[String]) -> [String; 4] {
     [
         words_of.join("\n"),
         option_cases(is_zsh).join("\n"),
-        of_files().map(quoted).collect::<Vec<_>>().join("|"),
-        general.collect::<Vec<_>>().join(" "),
+        joined("|", of_files().map(quoted)),
+        joined(" ", general),
     ]
 }
 
@@ -161,8 +162,8 @@ fn fish(settings: &[String]) -> [String; 4] {
     [
         words_of.join("\n"),
         fish_options().join("\n"),
-        of_files.collect::<Vec<_>>().join("\n"),
-        general.collect::<Vec<_>>().join("\n"),
+        joined("\n", of_files),
+        joined("\n", general),
     ]
 }
 

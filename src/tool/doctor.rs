@@ -18,7 +18,6 @@ use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::words::client::{Client, SigningAlgorithm};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_registrar::comparison::opened;
 use gatepost_registration::client_checkup;
 use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::key_keeping;
@@ -30,7 +29,7 @@ use gatepost_server::endpoints::metrics::DOCTOR;
 use gatepost_server::endpoints::static_files;
 use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::sealing::Sealer;
-use gatepost_server::registry::Sealers;
+use gatepost_server::registry::{Sealers, open_secret_digest};
 use gatepost_store::clock::MOST_SKEW_MICROS;
 use gatepost_store::{clients, installation, partitions, signing_keys};
 
@@ -310,7 +309,11 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResu
         .iter()
         .filter(|row| row.enabled)
     {
-        let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
+        let secrets: Vec<_> = row
+            .secrets
+            .iter()
+            .map(|one| open_secret_digest(one, sealer))
+            .collect();
         let judge = |client: &Client| {
             let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
             found.extend(client_checkup::outlives_keys(client, published));

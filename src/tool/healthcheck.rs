@@ -1,12 +1,13 @@
 //! `gatepost healthcheck`: asks the running server whether it is ready, for containers and scripts.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use gatepost_server::config::{ListenAddress, Listeners, cause};
+use gatepost_server::server::reachable;
 
 use super::arguments::Invocation;
 use super::output::{self, CommandResult, refuse, say};
@@ -91,16 +92,6 @@ fn over_unix(socket: &Path, path: &str) -> std::io::Result<Answer> {
     ask(stream, "localhost", path)
 }
 
-/// A server that listens on every address is asked on this machine's own.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
 /// At most four kilobytes are waited for.
 fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result<Answer> {
     // In one piece: a server may answer, and close, once it has seen the beginning.
@@ -123,20 +114,4 @@ fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.trim_end().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_listener_on_every_address_is_asked_on_loopback() {
-        for (listens, asked) in [
-            ("0.0.0.0:80", "127.0.0.1:80"),
-            ("[::]:80", "[::1]:80"),
-            ("192.0.2.1:80", "192.0.2.1:80"),
-        ] {
-            assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
-        }
-    }
 }

@@ -9,8 +9,8 @@ use super::provider_checkup::{ProviderAnswers, SecretStanding, examine};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{ObjectKind, provider};
 use gatepost_protocol::upstream::external_url;
-use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
+use gatepost_protocol::words::json::SetMember;
 use gatepost_registration::finding::Finding;
 use gatepost_server::endpoints::token::assertions::fetch_key_set;
 use gatepost_server::endpoints::upstream::fetch_metadata;
@@ -47,7 +47,7 @@ fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
         "enabled": provider.enabled,
         "provision": provider.provision,
         "account_page": provider.account_page,
-        "tenant": provider.tenant.as_ref().map(TenantName::as_str),
+        "tenant": provider.tenant,
         "has_secret": has_secret,
     })
 }
@@ -85,7 +85,7 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     for [member, words, end] in addresses(&provider) {
         let url = external_url(operator.config.base_url.as_str(), name, end);
         text += &format!("\n  {words}: {url}");
-        register.insert(String::from(member), Value::from(url));
+        register.set(member, url);
     }
     let examined = FindingsReport {
         name,

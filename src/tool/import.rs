@@ -26,7 +26,7 @@ fn issuer(typed: &str) -> CommandResult<(String, String)> {
         Some((scheme, issuer)) if !scheme.is_empty() && !issuer.is_empty() => {
             Ok((scheme.to_owned(), issuer.to_owned()))
         }
-        Some(_) | None => misuse(format!(
+        _ => misuse(format!(
             "--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com"
         )),
     }

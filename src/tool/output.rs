@@ -11,6 +11,7 @@ use gatepost_protocol::registration::names::is_invisible;
 use gatepost_protocol::registration::{DocumentProblem, timestamp};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_registrar::RegistrationFailure;
 use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::failure::Failure as EndpointFailure;
@@ -59,15 +60,11 @@ impl Failure {
     }
 
     pub fn of_document(problems: &[DocumentProblem]) -> Failure {
-        let mut lines: Vec<String> = problems
-            .iter()
-            .take(MOST_SHOWN)
-            .map(DocumentProblem::to_string)
-            .collect();
+        let mut lines = joined("\n", problems.iter().take(MOST_SHOWN));
         if problems.len() > MOST_SHOWN {
-            lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
+            lines.push_str(&format!("\nand {} more", problems.len() - MOST_SHOWN));
         }
-        Failure::Refused(format!("{}\nnothing was applied", lines.join("\n")))
+        Failure::Refused(format!("{lines}\nnothing was applied"))
     }
 }
 
@@ -122,7 +119,7 @@ impl From<io::Error> for Failure {
 pub fn say(text: impl AsRef<str>) -> CommandResult {
     match write(text.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
-        Ok(()) | Err(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -254,8 +251,8 @@ pub fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> CommandResult {
     let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
     let mut lines = Vec::new();
     for row in &shown {
-        let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
-        lines.push(cells.join("  ").trim_end().to_owned());
+        let line = joined("  ", row.iter().zip(&widths).map(pad));
+        lines.push(line.trim_end().to_owned());
     }
     say(lines.join("\n"))
 }
@@ -291,12 +288,8 @@ pub fn time(instant: Instant) -> String {
 
 /// What is registered and breaks a rule of today.
 pub fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
-    let rules: Vec<String> = problems.iter().map(DocumentProblem::to_string).collect();
-    Failure::Refused(format!(
-        "{} is not served: {}",
-        in_text(name),
-        rules.join("; ")
-    ))
+    let rules = joined("; ", problems);
+    Failure::Refused(format!("{} is not served: {rules}", in_text(name)))
 }
 
 /// What was found about something, and what to do with it.
@@ -318,8 +311,8 @@ impl FindingsReport<'_> {
                 &json!({"findings": findings, self.member: self.value}),
             )?)?;
         } else {
-            let findings: Vec<String> = self.findings.iter().map(sentence).collect();
-            say(findings.join("\n") + self.text)?;
+            let findings = joined("\n", self.findings.iter().map(sentence));
+            say(findings + self.text)?;
         }
         if has(self.findings, Verdict::Broken) {
             refuse(format!("{} cannot work as it is", in_text(self.name)))

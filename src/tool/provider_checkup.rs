@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use gatepost_protocol::keys::key_set::KeySet;
 use gatepost_protocol::upstream::metadata::{UpstreamMetadata, address};
 use gatepost_protocol::upstream::round_trip::PromptValues;
-use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::joined::joined;
 use gatepost_registration::finding::Finding;
 
 #[derive(Clone, Copy)]
@@ -102,12 +102,7 @@ fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
 }
 
 fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
-    let algorithms: Vec<&str> = metadata
-        .algorithms
-        .iter()
-        .copied()
-        .map(SigningAlgorithm::as_str)
-        .collect();
+    let algorithms = metadata.algorithms.iter().map(|one| one.as_str());
     let mut findings = vec![
         Finding::fine(format!(
             "its discovery document is of the registered issuer, {}",
@@ -115,7 +110,7 @@ fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<
         )),
         Finding::fine(format!(
             "ID tokens are taken with {}",
-            algorithms.join(", ")
+            joined(", ", algorithms)
         )),
     ];
     if metadata.userinfo_endpoint.is_none() {
@@ -228,8 +223,7 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
             "prompt_values_supported is registered with {extra}, which its metadata does not name"
         ))
     } else {
-        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
-        Finding::fine(format!("prompt may be {}, {source}", listed.join(", ")))
+        Finding::fine(format!("prompt may be {}, {source}", joined(", ", listed)))
     }
 }
 
@@ -284,6 +278,7 @@ mod tests {
     use super::*;
     use gatepost_protocol::registration::provider;
     use gatepost_protocol::upstream::metadata::read;
+    use gatepost_protocol::words::client::SigningAlgorithm;
     use gatepost_protocol::words::samples::{self, changed};
     use gatepost_registration::finding::Verdict;
 

@@ -10,6 +10,7 @@ use super::output::{CommandResult, Failure, say};
 use super::page_headings;
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{catalogue, client, provider};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registration::user;
 use gatepost_server::config::settings::SETTINGS;
@@ -130,7 +131,7 @@ impl Topic {
             rows.push(vec![
                 code(name.trim_end()),
                 one.summary.to_owned(),
-                options.collect::<Vec<_>>().join(", "),
+                joined(", ", options),
             ]);
         }
         Topic::new(
@@ -158,8 +159,7 @@ impl Topic {
 
     fn line(&self, cells: &[String]) -> String {
         let cell = |index| cells.get(index).map_or("", String::as_str);
-        let cells: Vec<&str> = (0..self.heads.len()).map(cell).collect();
-        format!("| {} |\n", cells.join(" | "))
+        format!("| {} |\n", joined(" | ", (0..self.heads.len()).map(cell)))
     }
 
     /// What it says of a word: all where it is named by it, or the rows that are, if any.

@@ -16,6 +16,7 @@ use super::operator::Operator;
 use super::output::{self, CommandResult, Failure, misuse, printable, refuse, say};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::joined::joined;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document as exported;
 use gatepost_registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
@@ -52,12 +53,7 @@ pub fn apply(invocation: &Invocation) -> CommandResult {
     if invocation.has("--prune") && asks(invocation) {
         let removed = planned(invocation, |plan| Ok(removals(plan)))?;
         if !removed.is_empty() {
-            let shown = removed
-                .iter()
-                .take(MOST_LISTED)
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join("\n");
+            let shown = joined("\n", removed.iter().take(MOST_LISTED));
             let count = removed.len();
             confirm(
                 invocation,
@@ -308,8 +304,7 @@ fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
         lines.push(line(&field, change.verb));
     }
     for (role, clients) in plan.opened_by(change) {
-        let clients: Vec<String> = clients.iter().map(|name| in_text(name)).collect();
-        let clients = clients.join(", ");
+        let clients = joined(", ", clients.iter().map(|name| in_text(name)));
         let role = printable(role);
         lines.push(format!("    role {role}: opens {clients} (allowed_roles)"));
     }

@@ -3,20 +3,19 @@
 use serde_json::json;
 
 use super::arguments::Invocation;
+use super::client;
 use super::operator::Operator;
 use super::output::{self, CommandResult, Failure, refuse, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::web_url::WebUrl;
-use gatepost_server::registry::read_catalogue;
-use gatepost_store::catalogue;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// Prints the document that says where tokens for a resource are given out.
 pub fn metadata(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let name = invocation.value(0);
-    let catalogue = read_catalogue(catalogue::load(&operator.store)?.value)?;
+    let catalogue = client::catalogue(operator)?;
     if !catalogue.resources.contains_key(name) {
         let nearest = hint(name, catalogue.resources.keys().map(String::as_str));
         let name = name.escape_debug();

@@ -6,6 +6,7 @@ use super::operator::Operator;
 use super::output::{CommandResult, Failure, note, refuse, say};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::joined::joined;
 use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::{clients_that_ask, count_members};
 use gatepost_store::catalogue;
@@ -75,10 +76,9 @@ fn check_clients(writer: &mut RegistryWriter<'_>, role: &str) -> CommandResult {
     if clients.is_empty() {
         return Ok(());
     }
-    let named: Vec<String> = clients.iter().map(|client| in_text(client)).collect();
+    let named = joined(", ", clients.iter().map(|client| in_text(client)));
+    let role = in_text(role);
     refuse(format!(
-        "\"allowed_roles\" of {} names the role {}: take it out there first",
-        named.join(", "),
-        in_text(role)
+        "\"allowed_roles\" of {named} names the role {role}: take it out there first"
     ))
 }

@@ -9,7 +9,7 @@ use super::output::{self, CommandResult, Failure, misuse, refuse, say, time};
 use super::{client, input, user};
 use crate::statements::everything_revoked;
 use gatepost_protocol::token::grant::Grant;
-use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
+use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid};
 use gatepost_protocol::words::session::Session;
 use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
@@ -48,10 +48,10 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
 
 fn shown_session(session: &Session, username: Option<&str>, is_bound: bool) -> Value {
     json!({
-        "sid": session.sid.as_str(),
-        "sub": session.subject.as_str(),
+        "sid": session.sid,
+        "sub": session.subject,
         "username": username,
-        "tenant": session.tenant.as_ref().map(TenantName::as_str),
+        "tenant": session.tenant,
         "identity_provider": session.identity_provider(),
         "source": session.source,
         "user_agent": session.user_agent,
@@ -123,11 +123,11 @@ fn chosen_client(operator: &Operator, invocation: &Invocation) -> CommandResult<
 fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
     json!({
         "grant": grant.id.to_text(),
-        "client_id": grant.client_id.as_str(),
-        "sub": grant.user.subject.as_str(),
+        "client_id": grant.client_id,
+        "sub": grant.user.subject,
         "username": username,
-        "sid": grant.user.sid.as_ref().map(Sid::as_str),
-        "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
+        "sid": grant.user.sid,
+        "tenant": grant.user.tenant,
         "scope": grant.scope.to_string(),
         "offline": grant.is_offline(),
         "issued_at": time(grant.issued_at),

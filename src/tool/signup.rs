@@ -19,7 +19,6 @@ use gatepost_registrar::events::audit_event;
 use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Mac;
-use gatepost_store::catalogue;
 use gatepost_store::sign_up_links::SignUpLink;
 
 const LONGEST: u64 = 366 * 86_400;
@@ -86,9 +85,8 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
         return misuse("--role must not be one of administrators: use `gatepost user role`");
     }
     let tenant = invocation.option("--tenant").map(TenantName::new);
-    let entries = catalogue::load(&operator.store)?.value.entries;
     if let Some(tenant) = &tenant
-        && !is_tenant(&entries, tenant)
+        && !is_tenant(operator, tenant)?
     {
         return refuse(format!("there is no tenant {:?}", tenant.as_str()));
     }
@@ -153,7 +151,7 @@ pub fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
 fn shown(link: &SignUpLink, now: Instant) -> Value {
     json!({
         "id": name(&link.id),
-        "tenant": link.tenant.as_ref().map(TenantName::as_str),
+        "tenant": link.tenant,
         "roles": link.roles,
         "domain": link.domain,
         "uses": link.uses,

@@ -14,6 +14,8 @@ use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::registration::{self, ObjectKind, timestamp};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::joined::joined;
+use gatepost_protocol::words::json::SetMember;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::events::{told_added, user_event};
@@ -21,7 +23,6 @@ use gatepost_registrar::statements::user_changes;
 use gatepost_registration::user::{self, UserEntry};
 use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::keys::random;
-use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
 use gatepost_store::{StoreError, catalogue, consents, folds, grants, linked_identities, sessions};
 
@@ -42,13 +43,12 @@ pub fn add(invocation: &Invocation) -> CommandResult {
         "claims": claims,
     }))?;
     let operator = Operator::open(invocation)?;
-    if let Some(tenant) = &entry.tenant {
-        let entries = catalogue::load(&operator.store)?.value.entries;
-        if !is_tenant(&entries, tenant) {
-            return refuse(format!(
-                "there is no tenant {tenant}; `gatepost apply` registers tenants"
-            ));
-        }
+    if let Some(tenant) = &entry.tenant
+        && !is_tenant(&operator, tenant)?
+    {
+        return refuse(format!(
+            "there is no tenant {tenant}; `gatepost apply` registers tenants"
+        ));
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
@@ -92,9 +92,9 @@ pub fn add(invocation: &Invocation) -> CommandResult {
     ))
 }
 
-pub fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
-    let mut names = entries.iter();
-    names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
+pub fn is_tenant(operator: &Operator, tenant: &TenantName) -> CommandResult<bool> {
+    let mut entries = catalogue::load(&operator.store)?.value.entries.into_iter();
+    Ok(entries.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str()))
 }
 
 pub fn not_added(error: StoreError) -> Failure {
@@ -121,10 +121,8 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 
 /// By the rules of a document.
 pub fn judged(described: &Value) -> CommandResult<UserEntry> {
-    registration::stored(described, "", user::read).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::Refused(lines.join("\n"))
-    })
+    registration::stored(described, "", user::read)
+        .map_err(|problems| Failure::Refused(joined("\n", &problems)))
 }
 
 pub fn new_subject() -> Subject {
@@ -305,8 +303,8 @@ fn disable_dormant(
 fn shown(user: &UserRow) -> Value {
     json!({
         "username": user.username,
-        "tenant": user.tenant.as_ref().map(TenantName::as_str),
-        "sub": user.sub.as_str(),
+        "tenant": user.tenant,
+        "sub": user.sub,
         "enabled": user.enabled,
         "valid_until": user.valid_until.map(output::time),
         "has_password": user.password_hash.is_some(),
@@ -318,18 +316,11 @@ pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
-    let told = [
-        ("sessions", json!(sessions.len())),
-        ("grants", json!(grants.len())),
-        ("identities", told_identities(operator, &user.sub)?),
-        ("consents", told_consents(operator, &user.sub)?),
-    ];
     let mut value = shown(&user);
-    if let Some(members) = value.as_object_mut() {
-        for (name, told) in told {
-            members.insert(String::from(name), told);
-        }
-    }
+    value.set("sessions", sessions.len());
+    value.set("grants", grants.len());
+    value.set("identities", told_identities(operator, &user.sub)?);
+    value.set("consents", told_consents(operator, &user.sub)?);
     output::object(invocation.has("--json"), &value)
 }
 
@@ -358,7 +349,7 @@ fn told_consents(operator: &Operator, sub: &Subject) -> CommandResult<Value> {
     let mut told = Vec::new();
     for (client_id, row) in consents::list_of_user(&operator.store, sub)? {
         told.push(json!({
-            "client_id": client_id.as_str(),
+            "client_id": client_id,
             "scope": row.consent.scope.to_string(),
             "expires_at": row.expires_at.map(output::time),
         }));

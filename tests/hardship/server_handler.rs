@@ -66,7 +66,7 @@ fn answer(request: &Request, stats: &ServerStats) -> Response {
             thread::spawn(open_and_close_files);
             String::from("restless")
         }
-        "/in-flight" => stats.in_flight.load(Ordering::SeqCst).to_string(),
+        "/in-flight" => stats.in_flight.get().to_string(),
         "/large" => "a".repeat(200_000),
         other => format!(
             "{:?} {other} {} {:?}",

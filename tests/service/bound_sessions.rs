@@ -15,11 +15,13 @@ use crate::support::flow::{
     asks_to_sign_in, authorize_path, damaged, is_signed_in, request_of, sign_in,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
-use crate::support::http::{Answer, Browser, ask_alone, free_address};
+use crate::support::house::House;
+use crate::support::http::{Answer, Browser, ask_alone, encode, free_address};
 use crate::support::phone::{Phone, recovery_codes};
 use crate::support::postgres::TestDatabase;
 use crate::support::shared::Shared;
 use crate::support::signer::Signer;
+use crate::support::traveller::Traveller;
 use crate::support::waiting::{SOON, await_that};
 
 const SENTENCE: &str = "this browser could not show that it is the one that signed in";
@@ -365,10 +367,11 @@ fn signing_out_needs_no_key_and_has_the_browser_forget_its_own() {
         if case == "refused" {
             browser = bound.copied();
         }
-        let mut answer = browser.get("/logout");
-        if case == "bound" {
-            answer = browser.submit(&answer, &[("decision", "sign_out")]);
-        }
+        let page = browser.get("/logout");
+        page.assert_says_for(case, "Sign out?");
+        assert_eq!(page.text().contains("Alice"), case == "bound");
+        assert!(!clears_storage(&page), "{case}: asking ends nothing");
+        let answer = browser.submit(&page, &[("decision", "sign_out")]);
         answer.assert_status_for(case, 200);
         assert!(clears_storage(&answer), "{case}");
         let left: Vec<&String> = browser.cookies.keys().collect();
@@ -386,6 +389,97 @@ fn signing_out_needs_no_key_and_has_the_browser_forget_its_own() {
     assert!(!clears_storage(&answer), "it was not bound");
 }
 
+/// Somebody with an account at the provider, as far as its page for signing out: the state that it
+/// brings back from there.
+fn state_of_a_sign_out(house: &House, wish: &str) -> String {
+    let mut browser = house.gatepost.browser();
+    let departed = browser.get(&request_of("conf1", &[("acr_values", "idp:up")]));
+    let back = Traveller::new().follow(house.up.issuer(), departed);
+    browser.get(back.location()).assert_status(303);
+    let page = browser.visit(wish);
+    let onward = browser.submit(&page, &[("decision", "sign_out")]);
+    onward.query()["state"].clone()
+}
+
+#[test]
+fn no_address_ends_the_session_of_a_browser_that_cannot_show_its_key() {
+    const DONE: &str = "https://rp1.example/done";
+    let mut document = document();
+    document["clients"][0]["post_logout_redirect_uris"] = json!([DONE]);
+    let house = House::start_with(document, &json!({"sign_out": true}), &SETTINGS);
+    let gatepost = &house.gatepost;
+    let wish = [("client_id", "conf1"), ("post_logout_redirect_uri", DONE)];
+    let wish = format!("/connect/endsession?{}", encode(&wish));
+    let state = state_of_a_sign_out(&house, &wish);
+    let signed_out = format!("/external/up/signed-out?{}", encode(&[("state", &state)]));
+    let mut bound = BoundBrowser::sign_in(gatepost);
+    let mut refused = bound.copied();
+    let cookies = refused.cookies.clone();
+    pass_half_a_minute(gatepost);
+    for address in ["/logout", &wish, &signed_out] {
+        refused.visit(address);
+        let answer = refused.post(address, &[("decision", "sign_out"), ("form_token", "x")]);
+        assert!(!clears_storage(&answer), "{address}");
+        assert_eq!(refused.cookies, cookies, "{address}");
+        assert!(is_signed_in(&mut bound.browser), "{address}");
+    }
+    // Whoever comes back to where no session stands leaves nothing of one behind.
+    gatepost.run_sql("UPDATE sessions SET ended_at = now()");
+    let answer = bound.browser.get(&signed_out);
+    assert_eq!(answer.location(), DONE);
+    assert!(clears_storage(&answer));
+}
+
+#[test]
+fn a_browser_that_goes_straight_to_its_provider_is_told_and_cleared_as_on_the_sign_in_page() {
+    let house = House::start_with(document(), &json!({}), &SETTINGS);
+    let gatepost = &house.gatepost;
+    let bound = BoundBrowser::sign_in(gatepost);
+    pass_half_a_minute(gatepost);
+    let by_provider = request_of("conf1", &[("acr_values", "idp:up")]);
+    let mut refused = bound.copied();
+    let page = refused.visit(&by_provider);
+    page.assert_says(SENTENCE);
+    let departed = refused.submit(&page, &[("identity_provider", "up")]);
+    let mut over = bound.browser.clone();
+    gatepost.run_sql("UPDATE sessions SET ended_at = now()");
+    for (answer, is_over) in [(departed, false), (over.get(&by_provider), true)] {
+        assert!(answer.location().starts_with(house.up.issuer()));
+        assert_eq!(clears_storage(&answer), is_over);
+    }
+    assert!(!over.cookies.contains_key(bound.cookie()));
+}
+
+#[test]
+fn the_identifier_of_a_session_that_another_one_follows_is_refreshed_beside_it() {
+    let remember = [("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")];
+    let gatepost = Gatepost::lent_with(&document(), &[&SETTINGS[..], &remember].concat());
+    let old = BoundBrowser::sign_in(&gatepost);
+    let good = old.proof(&gatepost);
+    let mut browser = old.browser.clone();
+    let page = browser.visit(&request_of("conf1", &[("prompt", "login")]));
+    let form = [
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+        ("remember", "true"),
+    ];
+    let answer = browser.submit(&page, &form);
+    assert!(!clears_storage(&answer), "it offers another registration");
+    let offered = challenge_offered(&answer).unwrap();
+    let bound = bind(&gatepost, &[&registration(&Signer::es256("new"), &offered)]);
+    pass_half_a_minute(&gatepost);
+    let (name, value) = bound_cookie(&bound).unwrap();
+    assert_ne!(name, old.cookie());
+    browser.cookies.insert(name, value);
+    let beside = old.refresh(&gatepost, &[&good]);
+    beside.assert_status(200);
+    let (name, value) = bound_cookie(&beside).unwrap();
+    assert_eq!(name, old.cookie());
+    browser.cookies.insert(name, value);
+    assert!(is_signed_in(&mut browser));
+    assert!(!is_signed_in(&mut old.browser.clone()));
+}
+
 #[test]
 fn what_is_left_of_a_session_that_is_over_is_cleared_before_anybody_signs_in() {
     let gatepost = start();
@@ -395,7 +489,12 @@ fn what_is_left_of_a_session_that_is_over_is_cleared_before_anybody_signs_in() {
         .cookies
         .retain(|name, _| !name.contains("-session-"));
     let mut ended = bound.browser.clone();
+    let mut at_device = bound.browser.clone();
+    assert!(!clears_storage(&at_device.get("/device")), "it stands");
     gatepost.run_sql("UPDATE sessions SET ended_at = now()");
+    for is_left in [true, false] {
+        assert_eq!(clears_storage(&at_device.get("/device")), is_left);
+    }
     for browser in [&mut restarted, &mut ended] {
         let page = sign_in_page(browser);
         assert!(clears_storage(&page));
@@ -416,6 +515,11 @@ fn a_refresh_asks_no_database_and_every_process_answers_it() {
     let good = bound.proof(&gatepost);
     let mut other = gatepost.beside();
     other.serve();
+    // Any other status would end the registration, whatever is wrong with the database.
+    let full = "ALTER TABLE sessions ADD CONSTRAINT full_up CHECK (bound_to IS NULL) NOT VALID";
+    gatepost.run_sql(full);
+    bind(&gatepost, &[&unbound]).assert_status(503);
+    gatepost.run_sql("ALTER TABLE sessions DROP CONSTRAINT full_up");
     proxy.cut(true);
     bind(&gatepost, &[&unbound]).assert_status(503);
     for gatepost in [&gatepost, &other] {
@@ -484,14 +588,19 @@ fn switched_off_it_is_as_if_it_had_never_been_and_switched_on_again_it_holds() {
 }
 
 #[test]
-fn it_needs_an_origin_of_its_own_with_tls_and_only_the_server_asks_for_that() {
+fn it_needs_an_origin_of_its_own_with_tls_as_the_server_and_doctor_say() {
     for base_url in ["http://localhost:PORT", "https://login.example/id"] {
         let settings = [("GATEPOST_BASE_URL", base_url), SETTINGS[1]];
         let gatepost = Gatepost::prepare(&settings);
         gatepost.apply(&document());
         let refused = gatepost.run(&["serve"], "");
         assert_eq!(refused.status.code(), Some(78), "{base_url}");
-        String::from_utf8_lossy(&refused.stderr).assert_says("GATEPOST_BOUND_SESSIONS is on");
+        let fault = "GATEPOST_BOUND_SESSIONS is on, and needs a GATEPOST_BASE_URL with https";
+        String::from_utf8_lossy(&refused.stderr).assert_says(fault);
+        let examined = gatepost.run(&["doctor"], "");
+        assert_eq!(examined.status.code(), Some(1), "{base_url}");
+        let told = format!("fails settings: {fault}");
+        String::from_utf8_lossy(&examined.stdout).assert_says(&told);
     }
 }
 

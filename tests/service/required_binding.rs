@@ -238,7 +238,7 @@ fn the_tools_say_that_everybody_signs_in_at_each_visit_while_the_setting_is_off(
     let planned = gatepost.run(&["plan", file.to_str().unwrap()], "");
     let planned = String::from_utf8(planned.stdout).unwrap();
     planned.assert_says(
-        r#"client "strict", "asking": everybody signs in at each visit (require_bound_session)"#,
+        "client \"strict\", \"asking\": everybody signs in at each visit (require_bound_session)",
     );
     gatepost.apply(&registered());
     let asked = format!("{}{}", gatepost.origin(), request_of("strict", &[]));

@@ -121,7 +121,7 @@ impl Lockout {
         Ok(match instant(&end) {
             Some(end) if end <= now => Lockout::None,
             Some(end) if end <= now.plus(DAY) => Lockout::Passing,
-            Some(_) | None => Lockout::Lasting,
+            _ => Lockout::Lasting,
         })
     }
 }
@@ -234,7 +234,7 @@ fn claim_value(name: &str, text: String) -> Value {
     let text = json!(text);
     match typed {
         Some(typed) if !is_possible_claim(name, &text) => typed,
-        Some(_) | None => text,
+        _ => text,
     }
 }
 

@@ -213,8 +213,7 @@ pub(crate) fn totp(credential: &Row<'_>) -> Option<String> {
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
     let ours = is("subType", json!("totp")) && is("digits", json!(6)) && is("period", json!(STEP));
     let value = secret
-        .get("value")?
-        .as_str()
+        .text("value")
         .filter(|_| ours && is("algorithm", json!("HmacSHA1")))?;
     let is_base32 = is("secretEncoding", json!("BASE32"));
     let text = if is_base32 {
@@ -229,9 +228,9 @@ pub(crate) fn totp(credential: &Row<'_>) -> Option<String> {
 pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
-    let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
+    let encoded = |name: &str| Some(secret.text(name)?.trim_end_matches('=').to_owned());
     let key = encoded("value")?;
-    let algorithm = how.get("algorithm")?.as_str()?;
+    let algorithm = how.text("algorithm")?;
     // Extensions for bcrypt keep its whole hash as the key.
     if algorithm.eq_ignore_ascii_case("bcrypt") {
         return password_hash(&key).ok();

@@ -9,6 +9,7 @@ use super::mappers::{self, Mapped, REALM_ROLES};
 use super::{ITS_SCOPES, is_among, is_openid};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{STANDARD_SCOPES, token_name};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 
 /// Of these, what a client may ask for, and what they gave.
@@ -144,7 +145,7 @@ impl Moving<'_> {
         let roles = if roles.is_empty() {
             String::from("none")
         } else {
-            Vec::from_iter(roles.iter().map(String::as_str)).join(", ")
+            joined(", ", roles)
         };
         self.note(format!(
             "left out of scope: {name}: there it was for these roles alone: {roles}. Here \

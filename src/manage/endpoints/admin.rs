@@ -124,12 +124,9 @@ impl<'a> Administrator<'a> {
         &self,
         page: impl FnOnce(AdminChrome<'_>, PageForm<'_>) -> Markup,
     ) -> Response {
-        let app = self.context.app;
-        let browser = &self.context.current_session.handle.random;
-        let around = self.around();
         let form = PageForm {
-            action: &around.address(self.page),
-            token: &forms::issue(app, Form::Admin, self.page, browser),
+            action: &self.around().address(self.page),
+            token: &self.context.form_token(Form::Admin, self.page),
         };
         self.shown(|around| page(around, form))
     }
@@ -137,9 +134,8 @@ impl<'a> Administrator<'a> {
     /// Whether they came back from signing in anew, or the form that they sent was not drawn for
     /// this page, whose address names the person, in this session.
     pub fn is_undone(&self) -> Result<bool> {
-        let browser = Some(&self.context.current_session.handle.random);
         Ok(match self.form {
-            Some(form) => !forms::matches(self.context.app, Form::Admin, self.page, browser, form),
+            Some(form) => !self.context.has_form_token(Form::Admin, self.page, form),
             None => self.query()?.was_sent("signed_in"),
         })
     }

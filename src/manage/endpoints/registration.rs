@@ -13,7 +13,7 @@ use crate::endpoints::client_token::{self, ClientToken};
 use crate::endpoints::not_found;
 use gatepost_protocol::registration::names;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{Members, SetMember};
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;
@@ -130,10 +130,8 @@ fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Regist
 
 fn answered(plan: &Plan<'_>, version: i64) -> Value {
     let mut answer = told(plan);
-    if let Some(members) = answer.as_object_mut() {
-        members.insert(String::from("registry_version"), json!(version));
-        members.insert(String::from("changes_digest"), json!(digest(plan)));
-    }
+    answer.set("registry_version", version);
+    answer.set("changes_digest", digest(plan));
     answer
 }
 
@@ -214,9 +212,7 @@ fn answer(
         alone(app, || act(&token))
     };
     let answer = answer.map_err(|failure| failure.about(client_id, None))?;
-    let mut response = answers::json(200, &answer);
-    response.note.client_id = Some(client_id.to_string());
-    Ok(response)
+    Ok(answers::json(200, &answer).about(client_id))
 }
 
 fn restricted_to_tenants() -> Failure {

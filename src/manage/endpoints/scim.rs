@@ -6,14 +6,14 @@ mod list;
 mod users;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::endpoints::client_token::{self, ClientToken};
 use crate::endpoints::not_found;
 use crate::scim::error::{ScimError, ScimType};
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::words::identifiers::ClientId;
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{JsonObject, Members, SetMember};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
@@ -93,7 +93,7 @@ fn answer(
     let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
     let asked = ScimRequest::new(app, request, token);
     let is_read = matches!(request.method, Method::Get | Method::Head);
-    let mut response = match path.split_once('/').unwrap_or((path, "")) {
+    let response = match path.split_once('/').unwrap_or((path, "")) {
         ("Users", "") => asked.handle_all()?,
         ("Users", ".search") | (".search" | "Bulk" | "Me", _) => {
             let rule = "/ServiceProviderConfig says what is there.";
@@ -106,8 +106,7 @@ fn answer(
         }
         (_, _) => return Err(not_found().into()),
     };
-    response.note.client_id = Some(asked.client_id.to_string());
-    Ok(response)
+    Ok(response.about(&asked.client_id))
 }
 
 impl<'a> ScimRequest<'a> {
@@ -166,7 +165,7 @@ impl<'a> ScimRequest<'a> {
             });
             return Ok(json_answer(200, &list));
         }
-        let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
+        let has_that_id = |document: &&JsonObject| id_of(document) == Some(name);
         match all.iter().find(has_that_id) {
             Some(document) => Ok(json_answer(200, document)),
             None => Err(not_found().into()),
@@ -175,7 +174,7 @@ impl<'a> ScimRequest<'a> {
 
     /// Of an attribute `tenant` the schema lists what the client may write there. Where that is
     /// nothing, there is no such attribute.
-    fn name_tenants(&self, schema: &mut Map<String, Value>) {
+    fn name_tenants(&self, schema: &mut JsonObject) {
         let mut tenants = self.reach();
         tenants.retain(|name| !name.is_empty());
         let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
@@ -183,7 +182,7 @@ impl<'a> ScimRequest<'a> {
         };
         attributes.retain_mut(|attribute| match attribute.as_object_mut() {
             Some(attribute) if attribute.get("name") == Some(&json!("tenant")) => {
-                attribute.insert(String::from("canonicalValues"), json!(tenants));
+                attribute.set("canonicalValues", tenants.as_slice());
                 !tenants.is_empty()
             }
             _ => true,
@@ -191,14 +190,14 @@ impl<'a> ScimRequest<'a> {
     }
 
     /// A document that is part of the program, with where it lies in this installation.
-    fn located(&self, document: &str, resource_type: &str, kind: &str) -> Map<String, Value> {
-        let mut document: Map<String, Value> = serde_json::from_str(document).unwrap_or_default();
+    fn located(&self, document: &str, resource_type: &str, kind: &str) -> JsonObject {
+        let mut document: JsonObject = serde_json::from_str(document).unwrap_or_default();
         let path = match id_of(&document) {
             Some(id) => format!("{kind}/{id}"),
             None => kind.to_owned(),
         };
         let meta = json!({"resourceType": resource_type, "location": self.address(&path)});
-        document.insert(String::from("meta"), meta);
+        document.set("meta", meta);
         document
     }
 
@@ -243,7 +242,7 @@ impl<'a> ScimRequest<'a> {
     }
 }
 
-fn id_of(document: &Map<String, Value>) -> Option<&str> {
+fn id_of(document: &JsonObject) -> Option<&str> {
     document.text("id")
 }
 

@@ -1,6 +1,6 @@
 //! A user as a SCIM resource: how one is read, shown, and becomes a user again.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::attribute::{
     CLAIMS, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member,
@@ -13,7 +13,7 @@ use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{JsonObject, Members, SetMember};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::UserRow;
 
@@ -111,8 +111,8 @@ fn shown_username(user: &ScimUser) -> &str {
 }
 
 /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
-pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> Map<String, Value> {
-    let mut resource = Map::new();
+pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> JsonObject {
+    let mut resource = JsonObject::new();
     let mut schemas = vec![USER_SCHEMA];
     for (attribute, value) in attributes(user) {
         if !projection.shows(attribute) {
@@ -130,10 +130,10 @@ pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> Map<Str
             });
         }
     }
-    resource.insert(String::from("schemas"), json!(schemas));
-    resource.insert(String::from("id"), json!(user.row.sub));
+    resource.set("schemas", schemas);
+    resource.set("id", user.row.sub.as_str());
     if projection.shows_meta() {
-        resource.insert(String::from("meta"), meta(user, location));
+        resource.set("meta", meta(user, location));
     }
     resource
 }
@@ -208,21 +208,17 @@ fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<S
 }
 
 /// Writes into the object of that name within another one. It is made where there is none.
-pub fn put_below(
-    object: &mut Map<String, Value>,
-    name: &str,
-    write: impl FnOnce(&mut Map<String, Value>),
-) {
+pub fn put_below(object: &mut JsonObject, name: &str, write: impl FnOnce(&mut JsonObject)) {
     let within = object
         .entry(name)
-        .or_insert_with(|| Value::Object(Map::new()));
+        .or_insert_with(|| Value::Object(JsonObject::new()));
     if let Some(within) = within.as_object_mut() {
         write(within);
     }
 }
 
 /// Writes an attribute into an object of its schema.
-fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) {
+fn put(object: &mut JsonObject, attribute: UserAttribute, value: Value) {
     let name = attribute.name();
     let shown = match (attribute.shape(), name.part) {
         (Shape::Text | Shape::Flag, Some(part)) => {
@@ -263,7 +259,7 @@ pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
         enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
         valid_until: end(wanted)?,
         has_ended: false,
-        claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
+        claims: claims(&UserAttributes::new(), &JsonObject::new(), wanted)?,
         epoch: 0,
         factors: 0,
         strongest_acr: Strength::SignedIn,
@@ -279,9 +275,9 @@ fn end(wanted: &UserAttributes) -> Result<Option<Instant>> {
 /// The claims of a user who had `before`, after what is new in `wanted`.
 fn claims(
     attributes: &UserAttributes,
-    before: &Map<String, Value>,
+    before: &JsonObject,
     wanted: &UserAttributes,
-) -> Result<Map<String, Value>> {
+) -> Result<JsonObject> {
     let mut claims = before.clone();
     if !wanted.contains_key(&UserAttribute::EmailVerified) {
         claims.remove("email_verified");
@@ -296,11 +292,11 @@ fn claims(
             continue;
         };
         check_claim(claim, value).map_err(|rule| attribute.invalid(rule))?;
-        claims.insert(claim.to_owned(), value.clone());
+        claims.set(claim, value.clone());
     }
     let has_another_number = claims.get("phone_number") != before.get("phone_number");
     if has_another_number && claims.contains_key(PHONE_VERIFIED) {
-        claims.insert(String::from(PHONE_VERIFIED), Value::from(false));
+        claims.set(PHONE_VERIFIED, false);
     }
     if claims.get("email") == before.get("email") {
         return Ok(claims);

@@ -191,10 +191,12 @@ pub fn end_session(
     store: &Store,
     acting: ActingAdmin<'_>,
     sub: &Subject,
-    day: Day,
     sid: &Sid,
     audit: &AuditEvent<'_>,
 ) -> Result<bool> {
+    let Some(day) = sid.day() else {
+        return Ok(false);
+    };
     let bound = bind!(
         END_OF_PERSON,
         ..acting {

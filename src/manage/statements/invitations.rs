@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use postgres::types::Json;
-use serde_json::{Map, Value};
 
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
@@ -58,7 +58,7 @@ pub struct NewPerson {
     pub sub: Subject,
     pub username: String,
     pub valid_until: Option<Instant>,
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
 }
 
 // `sub` is nobody's: none of them has an address that counts. Of one who cannot be added the

@@ -5,6 +5,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::words::joined::joined;
 use crate::words::reason::AuthorizeErrorCode;
 use crate::words::redirect_uri::RedirectTarget;
 use crate::words::response_type::ResponseMode;
@@ -149,7 +150,7 @@ fn encode(parameters: &[(&'static str, String)]) -> String {
     let pairs = parameters
         .iter()
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
-    pairs.collect::<Vec<String>>().join("&")
+    joined("&", pairs)
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use crate::words::acr_values::AcrValues;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request};
+use crate::words::reason::{
+    Reason, Result, TokenError, TokenErrorCode, invalid_grant, invalid_request,
+};
 use crate::words::response_type::ResponseType;
 use crate::words::scope::ScopeSet;
 
@@ -83,7 +85,7 @@ pub struct PollFacts {
 
 /// Judges a poll (RFC 8628 §3.5). `None` is an unknown code, or a code of another client. A device
 /// that polls too early is told to slow down while the user decides; a decision is told at once.
-pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
+pub fn judge_poll(facts: Option<PollFacts>) -> Result {
     let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
         return Err(invalid_grant(Reason::UnknownDeviceCode));
     };
@@ -137,7 +139,7 @@ impl DeviceAuthorizationRequest {
         client: &Client,
         catalogue: &Catalogue,
         issuer: &str,
-    ) -> Result<DeviceAuthorizationRequest, TokenError> {
+    ) -> Result<DeviceAuthorizationRequest> {
         let acr_values = parameters
             .bounded("acr_values", parameters::OTHER)
             .map_err(invalid_request)?;

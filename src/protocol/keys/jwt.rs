@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 use crate::words::claim_shape::optional;
 use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
 use crate::words::identifiers::KeyThumbprint;
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::{JsonObject, Members, SetMember};
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.
@@ -101,7 +101,7 @@ impl UnverifiedJws {
         }
         let text = |name| optional(header.get(name), |value| value.as_str().map(str::to_owned));
         Some(UnverifiedJws {
-            alg: SigningAlgorithm::from_others(header.get("alg")?.as_str()?)?,
+            alg: SigningAlgorithm::from_others(header.text("alg")?)?,
             kid: text("kid").ok()?,
             typ: text("typ").ok()?,
             signing_input: signing_input.to_owned(),
@@ -148,9 +148,9 @@ pub enum PublicKey {
 impl PublicKey {
     /// Reads a JWK. `None` for one that `to_jwk` would not write.
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
-        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
+        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.text(name)?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
-        match (jwk.get("kty")?.as_str()?, jwk.text("crv")) {
+        match (jwk.text("kty")?, jwk.text("crv")) {
             ("RSA", None) => Some(PublicKey::Rsa {
                 n: bytes("n")?,
                 e: bytes("e")?,
@@ -188,11 +188,9 @@ impl PublicKey {
     /// For signatures only.
     pub fn to_jwk(&self) -> Value {
         let mut jwk = self.required_members();
-        if let Some(jwk) = jwk.as_object_mut() {
-            jwk.insert(String::from("use"), json!("sig"));
-            jwk.insert(String::from("alg"), json!(self.algorithm().as_str()));
-            jwk.insert(String::from("kid"), json!(self.thumbprint()));
-        }
+        jwk.set("use", "sig");
+        jwk.set("alg", self.algorithm().as_str());
+        jwk.set("kid", self.thumbprint());
         jwk
     }
 
@@ -231,9 +229,7 @@ pub fn document<'a>(keys: impl IntoIterator<Item = (&'a str, &'a PublicKey)>) ->
     let mut jwks = Vec::new();
     for (kid, key) in distinct {
         let mut jwk = key.to_jwk();
-        if let Some(jwk) = jwk.as_object_mut() {
-            jwk.insert(String::from("kid"), json!(kid));
-        }
+        jwk.set("kid", kid);
         jwks.push(jwk);
     }
     json!({ "keys": jwks })

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::words::catalogue::RegisteredRole;
 use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::strength::Strength;
 
 const ROLE: &str = "role";
@@ -39,7 +39,7 @@ pub fn set_roles(claims: &mut JsonObject, roles: &[impl Clone + Into<Value>]) {
     if roles.is_empty() {
         claims.remove(ROLE);
     } else {
-        claims.insert(String::from(ROLE), Value::from(roles));
+        claims.set(ROLE, roles);
     }
 }
 

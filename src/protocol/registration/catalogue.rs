@@ -19,6 +19,7 @@ use crate::words::catalogue::{
 };
 use crate::words::client::{GrantType, SigningAlgorithm};
 use crate::words::identifiers::TenantName;
+use crate::words::json::SetMember;
 use crate::words::rule::RuleKept;
 use crate::words::scope::ScopeKind;
 
@@ -243,8 +244,8 @@ fn algorithms(walker: &mut Walker<'_>) -> BTreeSet<SigningAlgorithm> {
         .filter_map(|name| SigningAlgorithm::from_others(name));
     let algs: BTreeSet<SigningAlgorithm> = algs.collect();
     if names.iter().any(|name| name == SigningAlgorithm::ED25519) {
-        let stored = algs.iter().map(|algorithm| algorithm.as_str()).collect();
-        walker.stored_as.insert(String::from("algs"), stored);
+        let stored: Value = algs.iter().map(|algorithm| algorithm.as_str()).collect();
+        walker.stored_as.set("algs", stored);
     }
     algs
 }

@@ -22,6 +22,7 @@ use crate::words::client::{
 };
 use crate::words::identifiers::{ClientId, TenantName};
 use crate::words::instant::Day;
+use crate::words::json::SetMember;
 use crate::words::legacy_flow::LEGACY_UNTIL;
 use crate::words::named::Named;
 use crate::words::redirect_uri;
@@ -424,9 +425,7 @@ fn assertion_algorithm(walker: &mut Walker<'_>) -> Option<SigningAlgorithm> {
     let key = "token_endpoint_auth_signing_alg";
     let newer = (SigningAlgorithm::ED25519, SigningAlgorithm::EdDsa);
     let algorithm = walker.choice(key, &[SigningAlgorithm::CHOICES, &[newer]].concat())?;
-    walker
-        .stored_as
-        .insert(String::from(key), algorithm.as_str().into());
+    walker.stored_as.set(key, algorithm.as_str());
     Some(algorithm)
 }
 

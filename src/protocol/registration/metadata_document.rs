@@ -13,7 +13,7 @@ use crate::registration::problem::Contradiction;
 use crate::registration::profile;
 use crate::registration::walker::Walker;
 use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::{JsonObject, Members, SetMember};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::check_registered;
 use crate::words::response_type::ResponseType;
@@ -58,9 +58,7 @@ pub(super) fn settle(walker: &mut Walker<'_>, client: &mut Client) {
     client.require_pkce = Some(true);
     let consent = *client.require_consent.get_or_insert(true);
     for (key, value) in [("require_pkce", true), ("require_consent", consent)] {
-        walker
-            .stored_as
-            .insert(String::from(key), Value::from(value));
+        walker.stored_as.set(key, value);
     }
 }
 
@@ -200,7 +198,7 @@ fn may_answer_at(uri: &str, own_host: &str, further: &BTreeSet<String>) -> bool 
 
 /// An address by https on the document's host.
 fn own_link(members: &JsonObject, key: &str, own_host: &str) -> Option<String> {
-    let text = members.get(key)?.as_str()?;
+    let text = members.text(key)?;
     let url = WebUrl::parse(text).ok()?;
     (url.https && url.host == own_host).then(|| text.to_owned())
 }

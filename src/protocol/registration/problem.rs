@@ -53,6 +53,11 @@ impl fmt::Display for DocumentProblem {
 
 /// A name from a document as it may be shown: escaped, and cut to 80 characters.
 pub fn shown(name: &str) -> String {
-    let start: String = name.chars().take(80).collect();
+    quoted(name, 80)
+}
+
+/// A text from elsewhere in quotes: escaped, and cut to so many characters.
+pub fn quoted(text: &str, most: usize) -> String {
+    let start: String = text.chars().take(most).collect();
     format!("\"{}\"", start.escape_debug())
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 
 const EMAIL: &str = "email";
 const EMAIL_VERIFIED: &str = "email_verified";
@@ -26,7 +26,7 @@ pub fn settled(before: &JsonObject, mut written: JsonObject) -> JsonObject {
         && let Some(email) = written.get(EMAIL)
         && let Some(verified) = unsaid(before, email)
     {
-        written.insert(String::from(EMAIL_VERIFIED), verified);
+        written.set(EMAIL_VERIFIED, verified);
     }
     written
 }

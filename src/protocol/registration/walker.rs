@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::registration::names::{hint, scope_names};
 use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::registration::timestamp;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::named::Named;
 use crate::words::rule::RuleKept;
 use crate::words::scope::{LocalizedText, ScopeSet, is_language_tag};
@@ -258,7 +258,7 @@ impl<'a> Walker<'a> {
             return None;
         };
         if value.is_string() {
-            self.stored_as.insert(String::from(key), number.into());
+            self.stored_as.set(key, number);
         }
         Some(Duration::from_secs(number))
     }

@@ -20,7 +20,7 @@ use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::scope::ScopeSet;
 use crate::words::session::SignIn;
@@ -152,12 +152,12 @@ impl AccessToken {
     /// Reads the claims of a JWT after its signature and `typ` were verified. `None` unless it is
     /// an access token of `issuer`.
     pub fn from_verified_claims(members: &JsonObject, issuer: &str) -> Option<AccessToken> {
-        if members.get("iss")?.as_str()? != issuer {
+        if members.text("iss")? != issuer {
             return None;
         }
         Some(AccessToken {
-            jti: Jti::from_text(members.get("jti")?.as_str()?)?,
-            client_id: ClientId::new(members.get("client_id")?.as_str()?),
+            jti: Jti::from_text(members.text("jti")?)?,
+            client_id: ClientId::new(members.text("client_id")?),
             user: optional(members.get("auth_time"), |_| user_of(members)).ok()?,
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
@@ -174,7 +174,7 @@ impl AccessToken {
             issued_at: seconds(members.get("iat")?)?,
             expires_at: seconds(members.get("exp")?)?,
             confirmation: optional(members.get("cnf"), |cnf| {
-                KeyThumbprint::from_text(cnf.get("jkt")?.as_str()?)
+                KeyThumbprint::from_text(cnf.text("jkt")?)
             })
             .ok()?,
         })
@@ -183,7 +183,7 @@ impl AccessToken {
 
 fn user_of(members: &JsonObject) -> Option<SignIn> {
     Some(SignIn {
-        subject: Subject::new(members.get("sub")?.as_str()?),
+        subject: Subject::new(members.text("sub")?),
         sid: optional(members.get("sid"), text).ok()?.map(Sid::new),
         tenant: optional(members.get("tenant"), text)
             .ok()?

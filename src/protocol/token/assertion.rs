@@ -135,8 +135,8 @@ pub fn judge(
     expected: ExpectedAssertion<'_>,
     now: Instant,
 ) -> Result<Assertion, AssertionProblem> {
-    let subject = text(claims, "sub").ok_or(AssertionProblem::Parties)?;
-    if text(claims, "iss") != Some(expected.issuer)
+    let subject = claims.filled("sub").ok_or(AssertionProblem::Parties)?;
+    if claims.filled("iss") != Some(expected.issuer)
         || expected.subject.is_some_and(|wanted| wanted != subject)
     {
         return Err(AssertionProblem::Parties);
@@ -149,18 +149,12 @@ pub fn judge(
         return Err(AssertionProblem::Audience);
     }
     let expires_at = times(claims, now).ok_or(AssertionProblem::Times)?;
-    let jti = text(claims, "jti").ok_or(AssertionProblem::Jti)?;
+    let jti = claims.filled("jti").ok_or(AssertionProblem::Jti)?;
     Ok(Assertion {
         subject: subject.to_owned(),
         jti: jti.to_owned(),
         forgotten_at: expires_at.plus(SKEW),
     })
-}
-
-/// A text that is not empty.
-fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = claims.text(name);
-    text.filter(|text| !text.is_empty())
 }
 
 /// Judges what FAPI 2.0 §5.3.2.1 asks beside [`judge`]: `aud` is the issuer as a text, and neither
@@ -248,7 +242,7 @@ fn of_client_or_workload(assertion: &str) -> Option<UnverifiedJws> {
 /// What the assertion says that its subject is: a `client_id`, or a workload.
 pub fn subject(jws: &UnverifiedJws) -> Option<String> {
     let claims = jws.unverified_claims()?;
-    let sub = claims.get("sub")?.as_str()?;
+    let sub = claims.text("sub")?;
     let possible = !sub.is_empty() && !sub.contains(char::is_control);
     possible.then(|| sub.to_owned())
 }

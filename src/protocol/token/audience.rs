@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::{Client, GrantType};
 use crate::words::parameters::Parameters;
-use crate::words::reason::{Reason, TokenError, invalid_scope, invalid_target};
+use crate::words::reason::{Reason, Result, TokenError, invalid_scope, invalid_target};
 use crate::words::response_type::ResponseType;
 use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
@@ -46,7 +46,7 @@ pub fn narrow(
     authorized: &[String],
     catalogue: &Catalogue,
     issuer: &str,
-) -> Result<Narrowed, TokenError> {
+) -> Result<Narrowed> {
     let chosen = if requested.is_empty() {
         authorized
     } else {
@@ -87,7 +87,7 @@ pub fn narrow_granted(
     authorized: &[String],
     catalogue: &Catalogue,
     issuer: &str,
-) -> Result<Narrowed, TokenError> {
+) -> Result<Narrowed> {
     let behind = resources_behind(scope, catalogue);
     let left: Vec<String> = authorized
         .iter()
@@ -179,7 +179,7 @@ pub fn granted_scope(
     requested: Option<&ScopeSet>,
     client: &Client,
     catalogue: &Catalogue,
-) -> Result<ScopeSet, TokenError> {
+) -> Result<ScopeSet> {
     if let Some(scope) = requested {
         for name in scope.iter() {
             if let Some(reason) = objection(name, client, catalogue) {
@@ -213,7 +213,7 @@ pub fn requested_scope(
     requested: Option<&ScopeSet>,
     client: &Client,
     catalogue: &Catalogue,
-) -> Result<ScopeSet, TokenError> {
+) -> Result<ScopeSet> {
     let may_refresh = client.allows_grant(&GrantType::RefreshToken);
     let allowed = |name: &str| {
         client.scope.contains(name)
@@ -272,7 +272,7 @@ mod tests {
         text: &str,
         requested: &[&str],
         authorized: &[&str],
-    ) -> Result<(String, Vec<String>), TokenError> {
+    ) -> Result<(String, Vec<String>)> {
         let narrowed = narrow(
             &scope(text),
             &owned(requested),
@@ -283,7 +283,7 @@ mod tests {
         Ok((narrowed.scope.to_string(), narrowed.audience))
     }
 
-    fn expected(text: &str, audience: &[&str]) -> Result<(String, Vec<String>), TokenError> {
+    fn expected(text: &str, audience: &[&str]) -> Result<(String, Vec<String>)> {
         Ok((
             text.to_owned(),
             audience.iter().map(|name| name.to_string()).collect(),

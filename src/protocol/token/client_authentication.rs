@@ -12,7 +12,7 @@ use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
 use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError, TokenErrorCode, invalid_request};
+use crate::words::reason::{Reason, Result, TokenError, TokenErrorCode, invalid_request};
 use crate::words::secret::SecretText;
 
 /// RFC 7617 §2
@@ -72,10 +72,7 @@ impl PresentedClient {
         })
     }
 
-    fn named(
-        authorization: &[&str],
-        parameters: &Parameters,
-    ) -> Result<PresentedClient, TokenError> {
+    fn named(authorization: &[&str], parameters: &Parameters) -> Result<PresentedClient> {
         let client_id = parameters
             .bounded("client_id", parameters::CLIENT_ID)
             .map_err(unreadable)?;
@@ -102,10 +99,7 @@ impl PresentedClient {
         }
     }
 
-    fn from_assertion(
-        parameters: &Parameters,
-        client_id: Option<&str>,
-    ) -> Result<PresentedClient, TokenError> {
+    fn from_assertion(parameters: &Parameters, client_id: Option<&str>) -> Result<PresentedClient> {
         let (client_id, jws) = assertion::read(parameters, client_id).map_err(unreadable)?;
         Ok(PresentedClient {
             assertion: Some(Box::new(jws)),
@@ -128,7 +122,7 @@ impl PresentedClient {
         header: &str,
         client_id: Option<&str>,
         secret: Option<&str>,
-    ) -> Result<PresentedClient, TokenError> {
+    ) -> Result<PresentedClient> {
         let readings = client_secret::readings(header)
             .ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
         if secret.is_some() {

@@ -9,7 +9,7 @@ use super::audience::Narrowed;
 use super::claims::present;
 use crate::words::identifiers::{ClientId, Subject};
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::session::SignIn;
 
 /// The most actors in a token, and so the most exchanges in a row.
@@ -63,7 +63,7 @@ impl Actor {
     fn from_json(members: &JsonObject) -> Option<Actor> {
         match members.get("client_id") {
             Some(client_id) => Some(Actor::Client(ClientId::new(client_id.as_str()?))),
-            None => Some(Actor::User(Subject::new(members.get("sub")?.as_str()?))),
+            None => Some(Actor::User(Subject::new(members.text("sub")?))),
         }
     }
 }
@@ -143,8 +143,8 @@ impl TokenOrigin {
 
     fn from_json(value: &Value) -> Option<TokenOrigin> {
         Some(TokenOrigin {
-            jti: Jti::from_text(value.get("jti")?.as_str()?)?,
-            client_id: ClientId::new(value.get("client_id")?.as_str()?),
+            jti: Jti::from_text(value.text("jti")?)?,
+            client_id: ClientId::new(value.text("client_id")?),
             expires_at: Instant::from_seconds(value.get("exp")?.as_i64()?),
         })
     }

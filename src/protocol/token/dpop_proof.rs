@@ -16,7 +16,7 @@ use crate::keys::key_set;
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::Members;
 use crate::words::reason::{Reason, TokenErrorCode};
 
 /// In metadata and challenges.
@@ -90,8 +90,8 @@ impl UnverifiedProof {
     pub fn made_for(&self) -> Option<MadeFor> {
         let claims = self.jws.unverified_claims()?;
         Some(MadeFor {
-            method: text(&claims, "htm")?.to_owned(),
-            address: text(&claims, "htu")?.to_owned(),
+            method: claims.text("htm")?.to_owned(),
+            address: claims.text("htu")?.to_owned(),
             at: numeric_date(claims.get("iat")?)?,
         })
     }
@@ -101,9 +101,9 @@ impl UnverifiedProof {
     pub fn judge(&self, expected: ExpectedProof<'_>, now: Instant) -> Result<DpopProof, Reason> {
         let claims = self.jws.unverified_claims();
         let claims = claims.ok_or(Reason::ProofMalformed)?;
-        let address = text(&claims, "htu").and_then(normalised);
+        let address = claims.text("htu").and_then(normalised);
         let is_here = address.is_some() && address == normalised(expected.address);
-        if text(&claims, "htm") != Some(expected.method) || !is_here {
+        if claims.text("htm") != Some(expected.method) || !is_here {
             return Err(Reason::ProofElsewhere);
         }
         let issued_at = claims.get("iat").and_then(numeric_date);
@@ -111,14 +111,16 @@ impl UnverifiedProof {
         if !issued_at.is_some_and(is_of_now) {
             return Err(Reason::ProofTime);
         }
-        let jti = text(&claims, "jti").filter(|jti| !jti.is_empty() && jti.len() <= LONGEST_JTI);
+        let jti = claims
+            .text("jti")
+            .filter(|jti| !jti.is_empty() && jti.len() <= LONGEST_JTI);
         let jti = jti.ok_or(Reason::ProofReplayed)?;
         let key = self.key.key_thumbprint();
         Ok(DpopProof {
             key,
             name: Sha256::digest([&key.0[..], jti.as_bytes()].concat()).into(),
-            nonce: text(&claims, "nonce").map(str::to_owned),
-            token_hash: text(&claims, "ath").map(str::to_owned),
+            nonce: claims.text("nonce").map(str::to_owned),
+            token_hash: claims.text("ath").map(str::to_owned),
         })
     }
 }
@@ -207,16 +209,13 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-pub fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    claims.text(name)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::words::json::JsonObject;
     use crate::words::samples::DPOP_PROOF;
 
     const EXAMPLE_AT: i64 = 1_562_262_616;

@@ -15,7 +15,7 @@ use crate::words::identifiers::{Subject, TenantName};
 use crate::words::instant::Instant;
 use crate::words::json::JsonObject;
 use crate::words::place::SignInPlace;
-use crate::words::reason::{Reason, TokenError, invalid_grant, invalid_scope};
+use crate::words::reason::{Reason, Result, TokenError, invalid_grant, invalid_scope};
 use crate::words::scope::{ScopeKind, ScopeSet};
 use crate::words::session::{LOCAL, User};
 use crate::words::strength::Strength;
@@ -252,11 +252,7 @@ fn is_allowed_subject(proposal: &Proposal, circumstances: &ProposalCircumstances
 }
 
 /// What of the scope that was asked for a user is given, if the client takes how they signed in.
-pub fn scope_for_user(
-    proposal: &Proposal,
-    client: &Client,
-    asked: &ScopeSet,
-) -> Result<ScopeSet, TokenError> {
+pub fn scope_for_user(proposal: &Proposal, client: &Client, asked: &ScopeSet) -> Result<ScopeSet> {
     let acr = proposal.acr.as_deref();
     if !client.takes(acr.unwrap_or(Strength::SignedIn.as_str())) {
         return Err(invalid_grant(Reason::AcrBelowMinimum));
@@ -267,7 +263,7 @@ pub fn scope_for_user(
 fn scope_for_client(
     proposal: &Proposal,
     circumstances: &ProposalCircumstances<'_>,
-) -> Result<ScopeSet, TokenError> {
+) -> Result<ScopeSet> {
     let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
     let requested = circumstances.requested;
     if requested.is_some_and(|scope| scope.iter().any(is_identity)) {
@@ -277,7 +273,7 @@ fn scope_for_client(
     not_empty(circumstances.asked.retain(allowed))
 }
 
-fn not_empty(scope: ScopeSet) -> Result<ScopeSet, TokenError> {
+fn not_empty(scope: ScopeSet) -> Result<ScopeSet> {
     if scope.is_empty() {
         Err(invalid_scope(Reason::NoScopeLeft))
     } else {

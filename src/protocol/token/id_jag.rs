@@ -21,9 +21,9 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::{JsonObject, Members, SetMember};
 use crate::words::reason::{
-    Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
+    Reason, Result, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
     invalid_target, unauthorized_client,
 };
 use crate::words::scope::{OPENID, ScopeSet};
@@ -46,16 +46,15 @@ pub fn propose(
     client: &Client,
     catalogue: &Catalogue,
     proved: Option<KeyThumbprint>,
-) -> Result<Proposal, TokenError> {
+) -> Result<Proposal> {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let text = |name: &str| claims.text(name);
     // The access token is bound to the same key, as every token is that a proof asks for.
     let proved = proved.map(|key| json!({"jkt": key.to_text()}));
     if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {
         return Err(invalid_grant(Reason::IdJagOfKey));
     }
     let is_clients =
-        client.is_confidential() && text("client_id") == Some(client.client_id.as_str());
+        client.is_confidential() && claims.text("client_id") == Some(client.client_id.as_str());
     let resource = claims.get("resource").and_then(single);
     let resource =
         resource.and_then(|one| meant(one, |name| catalogue.resources.contains_key(name)));
@@ -81,7 +80,8 @@ pub fn propose(
     }
     Ok(Proposal {
         scope,
-        acr: text("acr")
+        acr: claims
+            .text("acr")
             .and_then(|theirs| issuer.acr_map.get(theirs))
             .cloned(),
         auth_time: auth_time.flatten(),
@@ -97,7 +97,7 @@ pub fn is_asked(request: &ExtensionRequest) -> bool {
 }
 
 /// The ID token that was shown, not yet opened, if the client may get ID-JAGs at all.
-pub fn read<'a>(request: &'a ExtensionRequest, client: &Client) -> Result<&'a str, TokenError> {
+pub fn read<'a>(request: &'a ExtensionRequest, client: &Client) -> Result<&'a str> {
     if !client.gets_id_jags() {
         return Err(unauthorized_client(Reason::ExchangeNotRegistered));
     }
@@ -121,8 +121,8 @@ pub fn as_access_token(mut claims: JsonObject, issuer: &str) -> Option<AccessTok
         return None;
     }
     let client_id = claims.get("aud")?.clone();
-    claims.insert(String::from("client_id"), client_id);
-    claims.insert(String::from("scope"), json!(OPENID));
+    claims.set("client_id", client_id);
+    claims.set("scope", OPENID);
     AccessToken::from_verified_claims(&claims, issuer)
 }
 
@@ -145,7 +145,7 @@ pub fn judge<'a>(
     client: &'a Client,
     catalogue: &Catalogue,
     now: Instant,
-) -> Result<IdJagGrant<'a>, TokenError> {
+) -> Result<IdJagGrant<'a>> {
     let wrong_target = || invalid_target(Reason::InvalidTarget);
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let named = |entry: &&IdJagEntry| request.audiences == [entry.audience.as_str()];
@@ -307,7 +307,7 @@ mod tests {
     }
 
     /// Judged a minute after the ID token was issued.
-    fn outcome(change: impl FnOnce(&mut Case)) -> Result<String, TokenError> {
+    fn outcome(change: impl FnOnce(&mut Case)) -> Result<String> {
         let mut case = case();
         change(&mut case);
         let request = request(&case.form);

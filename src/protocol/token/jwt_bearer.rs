@@ -9,8 +9,11 @@ use crate::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::Client;
 use crate::words::identifiers::{ClientId, KeyThumbprint};
+use crate::words::json::Members;
 use crate::words::parameters;
-use crate::words::reason::{Reason, TokenError, invalid_grant, invalid_request, invalid_scope};
+use crate::words::reason::{
+    Reason, Result, TokenError, invalid_grant, invalid_request, invalid_scope,
+};
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
 /// An assertion whose signature is not verified yet.
@@ -29,7 +32,7 @@ pub fn shown<'a>(
     catalogue: &'a Catalogue,
     takes_id_jags: bool,
     proved: Option<KeyThumbprint>,
-) -> Result<ShownAssertion<'a>, TokenError> {
+) -> Result<ShownAssertion<'a>> {
     let (jws, issuer) = read(request, &client.client_id, catalogue, takes_id_jags)?;
     let proposal = if issuer.id_jag {
         id_jag::propose(&jws, issuer, client, catalogue, proved)?
@@ -53,7 +56,7 @@ fn read<'a>(
     client_id: &ClientId,
     catalogue: &'a Catalogue,
     takes_id_jags: bool,
-) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
+) -> Result<(UnverifiedJws, &'a AssertionIssuer)> {
     let missing = invalid_request(Reason::MissingAssertion);
     let assertion = request.parameter("assertion").ok_or(missing)?;
     let unknown = || invalid_grant(Reason::UnknownAssertionIssuer);
@@ -77,9 +80,7 @@ fn read<'a>(
 
 fn issuer_of<'a>(jws: &UnverifiedJws, catalogue: &'a Catalogue) -> Option<&'a AssertionIssuer> {
     let claims = jws.unverified_claims()?;
-    catalogue
-        .assertion_issuers
-        .get(claims.get("iss")?.as_str()?)
+    catalogue.assertion_issuers.get(claims.text("iss")?)
 }
 
 /// The scopes that assertions of the issuer allow. `offline_access` is left out: nothing may
@@ -94,7 +95,7 @@ fn reach(
     issuer: &AssertionIssuer,
     client: &Client,
     requested: Option<&ScopeSet>,
-) -> Result<ScopeSet, TokenError> {
+) -> Result<ScopeSet> {
     let reach = of_issuer(issuer, client);
     match requested {
         Some(scope) if !scope.iter().all(|name| reach.contains(name)) => {
@@ -165,15 +166,11 @@ mod tests {
         )
     }
 
-    fn read_as(assertion: &str, clients: &[&str]) -> Result<String, TokenError> {
+    fn read_as(assertion: &str, clients: &[&str]) -> Result<String> {
         read_of(assertion, issuer(clients), true)
     }
 
-    fn read_of(
-        assertion: &str,
-        issuer: AssertionIssuer,
-        takes_id_jags: bool,
-    ) -> Result<String, TokenError> {
+    fn read_of(assertion: &str, issuer: AssertionIssuer, takes_id_jags: bool) -> Result<String> {
         let mut client = client();
         client.grant_types.insert(GrantType::JwtBearer);
         let form = [

@@ -119,7 +119,7 @@ use crate::words::catalogue::Catalogue;
 use crate::words::client::{Client, GrantType};
 use crate::words::identifiers::{GrantId, KeyThumbprint, TenantName};
 use crate::words::instant::Instant;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, Result, TokenError, TokenErrorCode};
 use crate::words::secret::SecretText;
 use crate::words::session::User;
 use crate::words::strength::Strength;
@@ -190,7 +190,7 @@ pub enum RefreshVerdict {
     /// The token is older than the grant's generation: its answer was lost and the client tries
     /// again, or somebody replays it. The statement finds out which. Only after that does it matter
     /// whether the request asks for something it may have.
-    OldToken(Result<Narrowed, TokenError>),
+    OldToken(Result<Narrowed>),
     Refuse(TokenError),
 }
 
@@ -365,7 +365,7 @@ fn narrowed(
     request: &RefreshTokenRequest,
     catalogue: &Catalogue,
     issuer: &str,
-) -> Result<Narrowed, TokenError> {
+) -> Result<Narrowed> {
     let asked = request.scope.as_ref().unwrap_or(&grant.scope);
     if !asked.is_within(&grant.scope) {
         return Err(TokenError::new(

@@ -12,9 +12,9 @@ use super::token_request::ExtensionRequest;
 use crate::words::acr_values::tenant_stands;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
-use crate::words::json::Members;
+use crate::words::json::{Members, SetMember};
 use crate::words::reason::{
-    Reason, TokenError, invalid_request, invalid_scope, invalid_target, unauthorized_client,
+    Reason, Result, invalid_request, invalid_scope, invalid_target, unauthorized_client,
 };
 use crate::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::words::secret::SecretText;
@@ -38,7 +38,7 @@ pub struct ShownTokens {
 }
 
 /// RFC 8693 §2.1. `invalid_request` where a parameter is missing, alone, or of a type not served.
-pub fn read(request: &ExtensionRequest) -> Result<ShownTokens, TokenError> {
+pub fn read(request: &ExtensionRequest) -> Result<ShownTokens> {
     let subject = shown(request, "subject_token", "subject_token_type")?;
     let actor = shown(request, "actor_token", "actor_token_type")?;
     let requested = request.parameter("requested_token_type");
@@ -50,11 +50,7 @@ pub fn read(request: &ExtensionRequest) -> Result<ShownTokens, TokenError> {
 }
 
 /// Both or neither.
-fn shown(
-    request: &ExtensionRequest,
-    token: &str,
-    kind: &str,
-) -> Result<Option<ShownToken>, TokenError> {
+fn shown(request: &ExtensionRequest, token: &str, kind: &str) -> Result<Option<ShownToken>> {
     match (request.parameter(token), request.parameter(kind)) {
         (Some(token), Some(ACCESS_TOKEN_TYPE)) => Ok(Some(ShownToken {
             token: SecretText::new(token),
@@ -100,7 +96,7 @@ pub struct ExchangeCircumstances<'a> {
 }
 
 /// Whether the client may exchange anything at all: a confidential one that is registered for it.
-pub fn check_client(client: &Client) -> Result<(), TokenError> {
+pub fn check_client(client: &Client) -> Result {
     if client.is_confidential() && client.token_exchange.is_some() {
         return Ok(());
     }
@@ -113,7 +109,7 @@ pub fn judge(
     subject: &AccessToken,
     actor: Option<&AccessToken>,
     circumstances: ExchangeCircumstances<'_>,
-) -> Result<Exchanged, TokenError> {
+) -> Result<Exchanged> {
     let client = circumstances.client;
     check_client(client)?;
     let rights = Rights(client.token_exchange.as_ref().unwrap_or(&Value::Null));
@@ -158,7 +154,7 @@ fn acting(
     subject: &AccessToken,
     rights: Rights<'_>,
     client: &Client,
-) -> Result<Actor, TokenError> {
+) -> Result<Actor> {
     let Some(token) = actor else {
         return Ok(Actor::Client(client.client_id.clone()));
     };
@@ -179,7 +175,7 @@ fn acting(
 fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
     let Some(claim) = claim else { return true };
     let mut named = actor.to_json(None);
-    named.insert(String::from("iss"), Value::from(issuer));
+    named.set("iss", issuer);
     let Some(members) = claim.as_object() else {
         return false;
     };
@@ -195,7 +191,7 @@ fn narrowed(
     subject: &AccessToken,
     rights: Rights<'_>,
     circumstances: ExchangeCircumstances<'_>,
-) -> Result<Narrowed, TokenError> {
+) -> Result<Narrowed> {
     let ExchangeCircumstances {
         client,
         catalogue,

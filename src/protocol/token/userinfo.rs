@@ -1,14 +1,12 @@
 //! UserInfo (OpenID Connect Core §5.3): who may ask, and what they read.
 
-use serde_json::json;
-
 use crate::token::access_token::AccessToken;
 use crate::token::claims;
 use crate::token::dpop_proof::{self, DpopProof};
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::identifiers::KeyThumbprint;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::scope::OPENID;
@@ -47,7 +45,7 @@ pub fn response(
     let requested = &token.userinfo_claims;
     let sources = claims::identity_claims(&token.scope, requested, &client.scope, catalogue);
     let mut members = claims::mapped(user, client, &sources);
-    members.insert(String::from("sub"), json!(user.subject.as_str()));
+    members.set("sub", user.subject.as_str());
     members
 }
 
@@ -262,6 +260,8 @@ fn is_too_long(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::words::samples::{self, scope};
 

@@ -29,16 +29,15 @@ pub fn registered<'a>(
 
 /// The claims of a token that are others than the entry has.
 pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &JsonObject) -> Vec<&'a str> {
-    let text = |name: &str| claims.text(name);
     let mut names = Vec::new();
-    if entry.issuer.is_some() && text("iss") != entry.issuer.as_deref() {
+    if entry.issuer.is_some() && claims.text("iss") != entry.issuer.as_deref() {
         names.push("iss");
     }
-    if text("sub") != Some(entry.subject.as_str()) {
+    if claims.text("sub") != Some(entry.subject.as_str()) {
         names.push("sub");
     }
     for (name, value) in &entry.claims {
-        if text(name) != Some(value) {
+        if claims.text(name) != Some(value) {
             names.push(name);
         }
     }

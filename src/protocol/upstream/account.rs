@@ -14,7 +14,7 @@ use super::super::registration::verified_address;
 use crate::words::identifiers::{Sid, TenantName};
 use crate::words::identity_provider::IdentityProvider;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl ClaimsChange {
             && let Some(verified) = verified_address::unsaid(present, email)
         {
             self.removed.remove("email_verified");
-            self.set.insert(String::from("email_verified"), verified);
+            self.set.set("email_verified", verified);
         }
         for (is_touched, flag) in [
             (self.removed.contains("email"), "email_verified"),

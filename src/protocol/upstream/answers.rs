@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use super::{UpstreamProblem, shown};
 use crate::registration::names::display_text;
+use crate::upstream::Result;
 use crate::words::identity_provider::IdentityProvider;
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::{JsonObject, Members, SetMember};
 use crate::words::parameters::{self, Parameters};
 use crate::words::secret::SecretText;
 
@@ -26,7 +27,7 @@ pub fn code(
     parameters: &Parameters,
     issuer: Option<&str>,
     announces_iss: bool,
-) -> Result<SecretText, UpstreamProblem> {
+) -> Result<SecretText> {
     if parameters.refuse_repeated(&READ).is_err() {
         return not_believed("a parameter of the answer is repeated");
     }
@@ -59,11 +60,7 @@ pub fn code(
     }
 }
 
-fn check_issuer(
-    parameters: &Parameters,
-    issuer: &str,
-    announces_iss: bool,
-) -> Result<(), UpstreamProblem> {
+fn check_issuer(parameters: &Parameters, issuer: &str, announces_iss: bool) -> Result {
     match bounded(parameters, "iss", parameters::REDIRECT_URI)? {
         Some(sent) if sent == issuer => Ok(()),
         Some(other) => not_believed(&format!(
@@ -77,16 +74,12 @@ fn check_issuer(
     }
 }
 
-fn bounded<'a>(
-    parameters: &'a Parameters,
-    name: &str,
-    most: usize,
-) -> Result<Option<&'a str>, UpstreamProblem> {
+fn bounded<'a>(parameters: &'a Parameters, name: &str, most: usize) -> Result<Option<&'a str>> {
     let too_long = |_| UpstreamProblem::NotBelieved(format!("the answer's {name} is too long"));
     parameters.bounded(name, most).map_err(too_long)
 }
 
-fn not_believed<T>(cause: &str) -> Result<T, UpstreamProblem> {
+fn not_believed<T>(cause: &str) -> Result<T> {
     Err(UpstreamProblem::not_believed(cause))
 }
 
@@ -109,7 +102,7 @@ pub fn passed_on(body: &[u8]) -> Option<Vec<(&'static str, String)>> {
     let user = posted.single("user").ok().flatten();
     let user: Value = serde_json::from_str(user.unwrap_or_default()).unwrap_or_default();
     for (theirs, ours) in NAMES {
-        let name = user.get("name").and_then(|name| name.get(theirs)?.as_str());
+        let name = user.get("name").and_then(|name| name.text(theirs));
         passed.extend(
             name.filter(|name| is_name(name))
                 .map(|name| (ours, name.to_owned())),
@@ -151,11 +144,7 @@ pub struct UpstreamTokens {
 
 /// Reads an answer of the token endpoint. `content_type` is given where older OAuth 2.0 providers
 /// may answer as forms.
-pub fn tokens(
-    status: u16,
-    content_type: Option<&str>,
-    body: &[u8],
-) -> Result<UpstreamTokens, UpstreamProblem> {
+pub fn tokens(status: u16, content_type: Option<&str>, body: &[u8]) -> Result<UpstreamTokens> {
     let is_form = content_type.is_some_and(|said| is_media_type(said, FORM));
     let members: Option<JsonObject> = if is_form {
         form(body)
@@ -179,7 +168,7 @@ fn unfit(what: &str) -> UpstreamProblem {
     UpstreamProblem::Unusable(format!("{TOKEN_ENDPOINT}'s {what}"))
 }
 
-fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens, UpstreamProblem> {
+fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens> {
     // Some leave it out, and most clients take the token then.
     let is_bearer_or_unsaid = match members.get("token_type") {
         None => true,
@@ -190,19 +179,14 @@ fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens, UpstreamProblem
     if !is_bearer_or_unsaid {
         return Err(unfit("token_type is not Bearer"));
     }
-    let access_token = text(members, "access_token")
+    let access_token = members
+        .filled("access_token")
         .filter(|token| is_bearer(token))
         .ok_or_else(|| unfit("answer has no access_token"))?;
     Ok(UpstreamTokens {
         access_token: SecretText::new(access_token),
-        id_token: text(members, "id_token").map(SecretText::new),
+        id_token: members.filled("id_token").map(SecretText::new),
     })
-}
-
-/// A text that is not empty.
-fn text<'a>(members: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = members.text(name);
-    text.filter(|text| !text.is_empty())
 }
 
 /// RFC 6750 §2.1, and no more than fits a header.
@@ -216,13 +200,13 @@ pub fn json<T: DeserializeOwned>(
     kind: &str,
     status: u16,
     body: &[u8],
-) -> Result<T, UpstreamProblem> {
+) -> Result<T> {
     check_status(endpoint, status)?;
     serde_json::from_slice(body)
         .map_err(|_| UpstreamProblem::Unusable(format!("{endpoint}'s answer is no JSON {kind}")))
 }
 
-fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
+fn check_status(endpoint: &str, status: u16) -> Result {
     let what = match status {
         200 => return Ok(()),
         300..=399 => format!("{endpoint} redirects (status {status}), which is not followed"),
@@ -298,7 +282,7 @@ fn form(body: &[u8]) -> Option<JsonObject> {
 /// registration maps one, or whether it is verified, and the userinfo answer has not got that.
 pub fn wants_emails(provider: &IdentityProvider, user_info: &JsonObject) -> bool {
     let is_mapped = |name: &str| provider.claims.contains_key(name);
-    let has_email = text(user_info, "email").is_some();
+    let has_email = user_info.filled("email").is_some();
     let has_verified = user_info
         .get("email_verified")
         .is_some_and(Value::is_boolean);
@@ -315,10 +299,10 @@ pub fn with_primary_email(mut user_info: JsonObject, addresses: &[JsonObject]) -
     let Some(primary) = primary else {
         return user_info;
     };
-    let Some(email) = text(primary, "email") else {
+    let Some(email) = primary.filled("email") else {
         return user_info;
     };
-    user_info.insert(String::from("email"), Value::from(email));
+    user_info.set("email", email);
     match primary.get("verified") {
         Some(Value::Bool(verified)) => {
             user_info.insert(String::from("email_verified"), Value::from(*verified))
@@ -338,11 +322,7 @@ mod tests {
 
     const ISSUER: Option<&str> = Some("https://up.example");
 
-    fn read_code(
-        query: &str,
-        issuer: Option<&str>,
-        announces_iss: bool,
-    ) -> Result<String, UpstreamProblem> {
+    fn read_code(query: &str, issuer: Option<&str>, announces_iss: bool) -> Result<String> {
         let parameters = Parameters::parse(query.as_bytes()).unwrap();
         code(&parameters, issuer, announces_iss).map(|code| code.expose().to_owned())
     }

@@ -283,9 +283,7 @@ pub fn known_as(taken_over: &JsonObject) -> Option<&str> {
 
 fn one_line<'a>(claims: &'a JsonObject, names: &[&str]) -> Option<&'a str> {
     let fits = |text: &&str| !text.trim().is_empty() && display_text(text).is_ok();
-    names
-        .iter()
-        .find_map(|name| claims.get(*name)?.as_str().filter(fits))
+    names.iter().find_map(|name| claims.text(name).filter(fits))
 }
 
 /// The subject in the answer of a provider without ID tokens: a text as it is, or a whole number in

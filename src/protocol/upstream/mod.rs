@@ -13,7 +13,8 @@ pub mod round_trip;
 use std::time::Duration;
 
 use super::discovery::endpoint_url;
-use crate::words::json::JsonObject;
+use crate::registration::problem::quoted;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 use crate::words::secret::SecretText;
 use id_token::IdTokenFacts;
@@ -53,17 +54,16 @@ fn is_identifier(text: &str) -> bool {
 
 /// An identifier in a token. `None` where the member is not one.
 fn identifier(members: &JsonObject, name: &str) -> Option<String> {
-    members
-        .get(name)?
-        .as_str()
-        .filter(|text| is_identifier(text))
-        .map(str::to_owned)
+    let text = members.text(name).filter(|text| is_identifier(text));
+    text.map(str::to_owned)
 }
 
 fn shown(text: &str) -> String {
-    let cut: String = text.chars().take(200).collect();
-    format!("\"{}\"", cut.escape_debug())
+    quoted(text, 200)
 }
+
+/// What was asked for; or why nobody can sign in by it.
+pub type Result<T = (), E = UpstreamProblem> = core::result::Result<T, E>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpstreamProblem {

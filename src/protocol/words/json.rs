@@ -13,6 +13,11 @@ pub trait Members {
         self.member(name)?.as_str()
     }
 
+    /// A text that is not empty.
+    fn filled(&self, name: &str) -> Option<&str> {
+        self.text(name).filter(|text| !text.is_empty())
+    }
+
     fn items(&self, name: &str) -> &[Value] {
         let items = self.member(name).and_then(Value::as_array);
         items.map(Vec::as_slice).unwrap_or_default()
@@ -21,6 +26,27 @@ pub trait Members {
     /// The texts of an array.
     fn texts(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
         self.items(name).iter().filter_map(Value::as_str)
+    }
+}
+
+/// Members of what is written here.
+pub trait SetMember {
+    /// Whether there is one of that name or not.
+    fn set(&mut self, name: &str, value: impl Into<Value>);
+}
+
+impl SetMember for JsonObject {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.insert(name.to_owned(), value.into());
+    }
+}
+
+/// What is no object has no members, and gets none.
+impl SetMember for Value {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        if let Value::Object(members) = self {
+            members.set(name, value);
+        }
     }
 }
 

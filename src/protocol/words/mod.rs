@@ -11,6 +11,7 @@ pub mod forwarded;
 pub mod identifiers;
 pub mod identity_provider;
 pub mod instant;
+pub mod joined;
 pub mod json;
 pub mod legacy_flow;
 pub mod mail_address;

@@ -577,6 +577,9 @@ named! {
     }
 }
 
+/// What was asked for; or why a token endpoint refuses.
+pub type Result<T = (), E = TokenError> = core::result::Result<T, E>;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenError {
     pub code: TokenErrorCode,

@@ -6,10 +6,12 @@ use postgres::types::Json;
 use serde_json::Value;
 
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::joined::joined;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::redirect_uri::origin_of;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Bound, Result, bind, column};
+use gatepost_store::{Result, bind, column, each};
 
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (
@@ -33,17 +35,13 @@ pub fn upsert_clients(
     writer: &mut RegistryWriter<'_>,
     clients: &[(&ClientId, &Value, bool)],
 ) -> Result {
-    let mut client_ids = Vec::new();
-    let mut metadata = Vec::new();
-    let mut enabled = Vec::new();
-    let mut origins = Vec::new();
-    for (client_id, registered, is_enabled) in clients {
-        client_ids.push(*client_id);
-        metadata.push(Json(*registered));
-        enabled.push(*is_enabled);
-        origins.push(origins_of(registered));
-    }
-    let bound = bind!(UPSERT_CLIENTS, client_ids, metadata, enabled, origins);
+    let bound = bind!(
+        UPSERT_CLIENTS,
+        client_ids = each(clients, |(client_id, _, _)| *client_id),
+        metadata = each(clients, |(_, metadata, _)| Json(*metadata)),
+        enabled = each(clients, |(_, _, enabled)| *enabled),
+        origins = each(clients, |(_, metadata, _)| origins_of(metadata)),
+    );
     for disabled in writer.query(bound)? {
         writer.revoked_clients.push(column(&disabled, "client_id")?);
     }
@@ -52,13 +50,8 @@ pub fn upsert_clients(
 
 /// Whose scripts may read answers about the client, apart by blanks.
 fn origins_of(metadata: &Value) -> String {
-    ["redirect_uris", "allowed_cors_origins"]
-        .into_iter()
-        .filter_map(|key| metadata.get(key)?.as_array())
-        .flatten()
-        .filter_map(|uri| origin_of(uri.as_str()?))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let uris = ["redirect_uris", "allowed_cors_origins"].map(|key| metadata.texts(key));
+    joined(" ", uris.into_iter().flatten().filter_map(origin_of))
 }
 
 const REMOVE_CLIENTS: &str = "
@@ -101,32 +94,18 @@ pub fn put_secrets(
     of_clients: bool,
     secrets: &[(&str, SecretRow)],
 ) -> Result {
-    let mut owners = Vec::new();
-    let mut ids = Vec::new();
-    let mut digests = Vec::new();
-    let mut descriptions = Vec::new();
-    let mut expiries = Vec::new();
-    for (owner, row) in secrets {
-        owners.push(*owner);
-        ids.push(&row.id[..]);
-        digests.push(row.sealed_digest.expose());
-        descriptions.push(row.description.as_str());
-        expiries.push(row.expires_at);
-    }
-    let put = bind!(
+    let mut bound = bind!(
         PUT_CLIENT_SECRETS,
-        owners,
-        ids,
-        digests,
-        descriptions,
-        expiries
+        owners = each(secrets, |(owner, _)| *owner),
+        ids = each(secrets, |(_, row)| &row.id[..]),
+        digests = each(secrets, |(_, row)| row.sealed_digest.expose()),
+        descriptions = each(secrets, |(_, row)| &row.description),
+        expiries = each(secrets, |(_, row)| row.expires_at),
     );
-    let sql = if of_clients {
-        put.sql
-    } else {
-        PUT_RESOURCE_SECRETS
-    };
-    writer.execute(Bound { sql, ..put }).map(drop)
+    if !of_clients {
+        bound.sql = PUT_RESOURCE_SECRETS;
+    }
+    writer.execute(bound).map(drop)
 }
 
 const REMOVE_CLIENT_SECRETS: &str = "
@@ -143,17 +122,13 @@ pub fn remove_secrets(
     of_clients: bool,
     secrets: &[(&str, [u8; 16])],
 ) -> Result {
-    let mut owners = Vec::new();
-    let mut ids = Vec::new();
-    for (owner, id) in secrets {
-        owners.push(*owner);
-        ids.push(&id[..]);
+    let mut bound = bind!(
+        REMOVE_CLIENT_SECRETS,
+        owners = each(secrets, |(owner, _)| *owner),
+        ids = each(secrets, |(_, id)| &id[..]),
+    );
+    if !of_clients {
+        bound.sql = REMOVE_RESOURCE_SECRETS;
     }
-    let removed = bind!(REMOVE_CLIENT_SECRETS, owners, ids);
-    let sql = if of_clients {
-        removed.sql
-    } else {
-        REMOVE_RESOURCE_SECRETS
-    };
-    writer.execute(Bound { sql, ..removed }).map(drop)
+    writer.execute(bound).map(drop)
 }

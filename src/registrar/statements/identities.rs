@@ -3,7 +3,7 @@
 use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_registration::user::{Identity, Owners};
 use gatepost_store::registry_writer::RegistryReader;
-use gatepost_store::{Result, Store, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, each, read};
 
 const OWNERS: &str = "
 SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
@@ -19,14 +19,14 @@ pub fn identities(
     subs: &[&Subject],
     given: &[&Identity],
 ) -> Result<Owners> {
-    let mut issuers = Vec::new();
-    let mut subjects = Vec::new();
-    for identity in given {
-        issuers.push(identity.issuer.as_str());
-        subjects.push(identity.subject.as_str());
-    }
+    let bound = bind!(
+        OWNERS,
+        subs,
+        issuers = each(given, |identity| &identity.issuer),
+        subjects = each(given, |identity| &identity.subject),
+    );
     let mut owners = Owners::default();
-    for row in reader.read(bind!(OWNERS, subs, issuers, subjects))? {
+    for row in reader.read(bound)? {
         let identity = Identity {
             issuer: column(&row, "issuer")?,
             subject: column(&row, "upstream_subject")?,

@@ -12,7 +12,7 @@ use gatepost_registration::user::UserEntry;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{Bound, Result, Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Bound, Result, Store, StoreError, bind, column, each, read, tenant_text};
 
 /// A user as they stand within the change.
 pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>> {
@@ -51,15 +51,12 @@ pub fn find_users(
     reader: &mut RegistryReader<'_>,
     described: &[UserEntry],
 ) -> Result<Vec<FoundUser>> {
-    let mut subs = Vec::new();
-    let mut tenants = Vec::new();
-    let mut usernames = Vec::new();
-    for user in described {
-        subs.push(user.subject.as_ref());
-        tenants.push(tenant_text(user.tenant.as_ref()));
-        usernames.push(user.username.as_deref());
-    }
-    let bound = bind!(FIND_USERS, subs, tenants, usernames);
+    let bound = bind!(
+        FIND_USERS,
+        subs = each(described, |user| user.subject.as_ref()),
+        tenants = each(described, |user| tenant_text(user.tenant.as_ref())),
+        usernames = each(described, |user| user.username.as_deref()),
+    );
     let mut text = bound.text();
     if !reader.holds_users {
         text = text.replace("FOR NO KEY UPDATE OF u", "");

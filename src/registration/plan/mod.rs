@@ -28,6 +28,7 @@ use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::legacy_flow::FlowUse;
+use gatepost_protocol::words::named::named;
 use gatepost_protocol::words::secret::SecretText;
 
 pub use removal::Pruning;
@@ -220,13 +221,14 @@ pub struct PlannedChange<'d> {
     pub secrets: SecretChanges,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    Add,
-    /// It is there, and other than the document says.
-    Change,
-    /// It is there, and the document leaves it out (`--prune`).
-    Remove,
+named! {
+    pub enum Verb {
+        Add = "add",
+        /// It is there, and other than the document says.
+        Change = "change",
+        /// It is there, and the document leaves it out (`--prune`).
+        Remove = "remove",
+    }
 }
 
 /// What is to be done, with all that is needed to do it.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Comparison, FieldChange, PlanStep, PlannedChange, RegisteredUser, SecretChanges};
 use crate::user::{Credential, Identity, UserEntry};
@@ -11,6 +11,7 @@ use gatepost_protocol::registration::problem::{DocumentProblem, shown};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::json::SetMember;
 
 /// What happens to each user of the document. `None` for a user who is registered just so. Notes
 /// names and subjects that somebody else has.
@@ -254,21 +255,18 @@ pub fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange>
 
 /// What is compared. What is not given, or cannot differ, is left out.
 fn form(user: &UserEntry, with_links: bool) -> Value {
-    let mut form = Map::new();
-    let mut tell = |key: &str, value| form.insert(String::from(key), value);
-    tell("enabled", json!(user.enabled));
-    tell("claims", json!(user.claims));
+    let mut form = json!({"enabled": user.enabled, "claims": user.claims});
     if let Some(end) = user.valid_until {
-        tell("valid_until", json!(timestamp::format(end)));
+        form.set("valid_until", timestamp::format(end));
     }
     if let Some(username) = &user.username {
-        tell("username", json!(username));
+        form.set("username", username.as_str());
     }
     if let Some(tenant) = &user.tenant {
-        tell("tenant", json!(tenant));
+        form.set("tenant", tenant.as_str());
     }
     if with_links {
-        tell("identities", json!(user.identities));
+        form.set("identities", json!(user.identities));
     }
-    Value::Object(form)
+    form
 }

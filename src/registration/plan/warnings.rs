@@ -141,7 +141,7 @@ fn of_clients(clients: &[String], told: &str) -> String {
             let named = named.join(", ");
             format!("client {named} and {} more: {told}", more.len())
         }
-        Some(_) | None => format!("client {}: {told}", clients.join(", ")),
+        _ => format!("client {}: {told}", clients.join(", ")),
     }
 }
 

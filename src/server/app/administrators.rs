@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::App;
+use crate::http::Request;
 use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::json::JsonObject;
@@ -22,6 +23,17 @@ impl App {
     pub fn is_administrator(&self, claims: &JsonObject) -> bool {
         let administration = self.config.administration.as_ref();
         administration.is_some_and(|set| set.has_admin_role(claims))
+    }
+
+    /// Takes the roles of administrators out of the claims of somebody new, or who had none. What
+    /// gives them is told to the log.
+    pub fn drop_admin_roles(&self, request: &Request, giver: &str, claims: &mut JsonObject) {
+        let administration = self.config.administration.as_ref();
+        let before = JsonObject::new();
+        if administration.is_some_and(|set| set.keep_admin_roles(&before, claims)) {
+            let id = &request.id;
+            log::warn!("request {id}: {giver} gives the role of administrators: dropped");
+        }
     }
 
     /// Whether a link that this administrator made for a person still counts: they are there, are

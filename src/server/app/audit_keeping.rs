@@ -119,7 +119,7 @@ impl App {
     pub fn note_factor(&self, kind: FactorKind) {
         for (one, counter) in FactorKind::ALL.iter().zip(&self.factors_used) {
             if *one == kind {
-                counter.fetch_add(1, Ordering::Relaxed);
+                counter.raise();
             }
         }
     }

@@ -4,13 +4,13 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::guesses::{Guesses, Source};
 use crate::config::Config;
+use crate::metrics::Counter;
 use crate::outbound::{Postman, Undelivered};
 use gatepost_protocol::login::letters::{MOST_OF_SOURCE, Withheld};
 use gatepost_protocol::login::sign_up::SignUpId;
@@ -149,12 +149,12 @@ struct LetterLine {
 /// For `/metrics`.
 #[derive(Debug, Default)]
 pub struct LetterTotals {
-    pub sent: AtomicU64,
+    pub sent: Counter,
     /// Failed, and will be tried again.
-    pub failed: AtomicU64,
-    pub given_up: AtomicU64,
+    pub failed: Counter,
+    pub given_up: Counter,
     /// In the order of `Withheld::ALL`.
-    pub withheld: [AtomicU64; Withheld::ALL.len()],
+    pub withheld: [Counter; Withheld::ALL.len()],
 }
 
 /// How a try ended.
@@ -274,7 +274,7 @@ impl Letters {
     pub fn note_withheld(&self, why: Withheld) {
         for (one, counter) in Withheld::ALL.iter().zip(&self.counts.withheld) {
             if *one == why {
-                counter.fetch_add(1, Ordering::Relaxed);
+                counter.raise();
             }
         }
     }

@@ -29,6 +29,7 @@ use crate::app::failure::Result;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
+use crate::metrics::Counter;
 use crate::outbound::Outbound;
 use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
@@ -118,9 +119,9 @@ pub struct App {
     pub logout_token_failures: Guesses<Source>,
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
-    pub dropped_identity_providers: AtomicU64,
+    pub dropped_identity_providers: Counter,
     /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
-    pub factors_used: [AtomicU64; FactorKind::ALL.len()],
+    pub factors_used: [Counter; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
     pub bound_sessions: BoundSessionCounts,
     pub letters: Letters,
@@ -164,13 +165,13 @@ pub struct LogoutCalls {
 /// What browsers did about sessions that are bound to their key, counted for `/metrics`.
 #[derive(Debug, Default)]
 pub struct BoundSessionCounts {
-    pub bound: AtomicU64,
-    pub binding_refused: AtomicU64,
-    pub refreshed: AtomicU64,
-    pub challenged: AtomicU64,
-    pub refresh_refused: AtomicU64,
+    pub bound: Counter,
+    pub binding_refused: Counter,
+    pub refreshed: Counter,
+    pub challenged: Counter,
+    pub refresh_refused: Counter,
     /// Requests that did not show the key, in the order of `Skipped::ALL`.
-    pub unbound: [AtomicU64; Skipped::ALL.len()],
+    pub unbound: [Counter; Skipped::ALL.len()],
 }
 
 impl LogoutCalls {
@@ -263,7 +264,7 @@ impl App {
             seen_proofs: SeenProofs::new(tracked),
             extensions,
             doctor_nonces: Mutex::default(),
-            dropped_identity_providers: AtomicU64::new(0),
+            dropped_identity_providers: Counter::default(),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
             bound_sessions: BoundSessionCounts::default(),

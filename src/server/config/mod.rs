@@ -23,6 +23,7 @@ use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::token::access_token::ScopeClaim;
 use gatepost_protocol::token::client_authentication::InvalidClientStatus;
 use gatepost_protocol::words::forwarded::Cidr;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::named::named;
 use gatepost_protocol::words::secret::SecretText;
 
@@ -244,12 +245,9 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self
-            .problems
-            .iter()
-            .map(|problem| format!("{} {}", problem.name, problem.rule))
-            .collect();
-        formatter.write_str(&lines.join("\n"))
+        let problems = self.problems.iter();
+        let lines = problems.map(|problem| format!("{} {}", problem.name, problem.rule));
+        formatter.write_str(&joined("\n", lines))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::config::source::Source;
 use crate::config::{Color, ListenAddress, Problem, cause};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::forwarded::Cidr;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::web_url::WebUrl;
@@ -65,12 +66,8 @@ impl<'a> Reader<'a> {
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return *value;
         }
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        self.refuse(
-            setting,
-            &format!("must be one of {}", names.join(", ")),
-            text,
-        );
+        let names = joined(", ", choices.iter().map(|(name, _)| name));
+        self.refuse(setting, &format!("must be one of {names}"), text);
         fallback
     }
 
@@ -391,6 +388,11 @@ impl BaseUrl {
         self.text
             .split_at_checked(self.origin_length)
             .map_or("", |(_, path)| path)
+    }
+
+    /// The path of a page of ours, as `/login`.
+    pub fn path_of(&self, page: &str) -> String {
+        format!("{}{page}", self.path())
     }
 
     /// Whether cookies can be `Secure` and carry the `__Host-` prefix.

@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::app::failure::Result;
 use crate::config::Config;
+use crate::endpoints::conversation::Page;
 use crate::http::{Method, Request, Response};
 use gatepost_protocol::discovery as metadata;
 
@@ -46,6 +47,8 @@ pub enum Endpoint {
     Plain(fn(&App, &Request) -> Result<Response>),
     /// Takes a name from the path.
     Named(fn(&App, &Request, &str) -> Result<Response>),
+    /// A page of the conversation.
+    Conversation(Page),
     /// Answers without the database.
     Standing(fn(&Config, &Request, &str) -> Result<Response>),
 }

@@ -1,7 +1,7 @@
 //! The server's own routes: paths, methods, who reads the answer, which other origins may read it,
 //! and which function answers.
 
-use super::route::Endpoint::{Named, Plain, Standing};
+use super::route::Endpoint::{Conversation, Named, Plain, Standing};
 use super::route::RoutePath::{AllBetween, Below, Between, Exact};
 use super::route::Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody};
 use super::route::{Endpoint, HEALTH_PATH, PASSKEY_ENDPOINTS_PATH, Route};
@@ -57,7 +57,7 @@ pub const ROUTES: &[Route] = &[
         Exact(metadata::AUTHORIZE_PATH),
         "authorize",
         "GET, POST",
-        Plain(|app, request| conversation::handle(Page::Authorize, app, request)),
+        Conversation(Page::Authorize),
     ),
     Route::page(
         Exact(metadata::END_SESSION_PATH),
@@ -136,21 +136,16 @@ pub const ROUTES: &[Route] = &[
         "change_password",
         READ,
         Plain(|app, _| {
-            let base_path = app.config.base_url.path();
-            Ok(answers::see_other(format!("{base_path}/account#password")))
+            let page = app.config.base_url.path_of("/account#password");
+            Ok(answers::see_other(page))
         }),
     ),
-    Route::page(
-        Exact("/login"),
-        "login",
-        FORM,
-        Plain(|app, request| conversation::handle(Page::Login, app, request)),
-    ),
+    Route::page(Exact("/login"), "login", FORM, Conversation(Page::Login)),
     Route::page(
         Exact("/login/second-factor"),
         "second_factor",
         FORM,
-        Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
+        Conversation(Page::SecondFactor),
     ),
     Route::page(
         Exact("/join"),
@@ -168,7 +163,7 @@ pub const ROUTES: &[Route] = &[
         Exact("/consent"),
         "consent",
         FORM,
-        Plain(|app, request| conversation::handle(Page::Consent, app, request)),
+        Conversation(Page::Consent),
     ),
     Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
     Route::page(Exact("/start"), "start", READ, Plain(start::handle)),
@@ -189,7 +184,7 @@ pub const ROUTES: &[Route] = &[
         Exact("/device"),
         "device",
         FORM,
-        Plain(|app, request| conversation::handle(Page::UserCode, app, request)),
+        Conversation(Page::UserCode),
     ),
     Route::page(
         Below("/static/"),

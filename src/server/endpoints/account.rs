@@ -82,10 +82,9 @@ fn take(context: InSession<'_>) -> Result<Response> {
             return linked::confirm(change);
         }
         Some("make_recovery_codes") => return factors::make_recovery_codes(change),
-        Some(_) | None => {}
+        _ => {}
     }
-    let browser = Some(&context.current_session.handle.random);
-    if !forms::matches(context.app, Form::Account, "", browser, &form) {
+    if !context.has_form_token(Form::Account, "", &form) {
         return change.problem(AccountProblem::SessionChanged);
     }
     match decision {
@@ -115,28 +114,21 @@ fn take(context: InSession<'_>) -> Result<Response> {
         Some("change_password") => change_password(change),
         Some("change_address") => address::ask_for(change),
         Some("change_name") if context.app.config.people_change_name => name::change(change),
-        Some(_) | None => Err(unknown_action()),
+        _ => Err(unknown_action()),
     }
 }
 
 /// The address of a page of ours, in the language of this one.
 pub fn address(context: InSession<'_>, page: &str) -> String {
-    let path = context.app.config.base_url.path();
-    context
-        .presentation()
-        .in_its_language(format!("{path}{page}"))
+    let path = context.app.config.base_url.path_of(page);
+    context.presentation().in_its_language(path)
 }
 
 /// Draws something with a form of this page.
 fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     draw(PageForm {
         action: &address(context, "/account"),
-        token: &forms::issue(
-            context.app,
-            Form::Account,
-            "",
-            &context.current_session.handle.random,
-        ),
+        token: &context.form_token(Form::Account, ""),
     })
 }
 
@@ -250,7 +242,7 @@ fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Re
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
         signals: signals.as_deref(),
-        recovery_codes_token: &factors::recovery_codes_token(app, current_session),
+        recovery_codes_token: &factors::recovery_codes_token(context),
         needs_passkey: needs_passkey(current_session),
         current_session: &current_session.row,
         sessions: &sessions,
@@ -282,8 +274,7 @@ fn end_session(change: Change<'_>) -> Result<Response> {
     } = change.context;
     let sid = Sid::new(change.parameter("session", parameters::OTHER)?);
     if sid == current_session.row.sid {
-        let path = app.config.base_url.path();
-        return Ok(answers::see_other(format!("{path}/logout")));
+        return Ok(answers::see_other(app.config.base_url.path_of("/logout")));
     }
     let theirs = sessions::find_of_user(&app.store, &sid, &current_session.user.sub)?;
     let ended = match theirs {

@@ -25,6 +25,7 @@ use gatepost_protocol::token::extension_grant::{Description, GrantRefusal};
 use gatepost_protocol::token::id_token::error_members;
 use gatepost_protocol::token::userinfo::BearerFailure;
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::reason::{Reason, TokenError};
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end,
@@ -160,11 +161,10 @@ pub fn framing_page(
     origins: &BTreeSet<String>,
     goes_on_to: Option<&str>,
 ) -> Response {
-    let frames: Vec<&str> = origins.iter().map(String::as_str).collect();
-    let frame_src = if frames.is_empty() {
+    let frame_src = if origins.is_empty() {
         String::new()
     } else {
-        format!("; frame-src {}", frames.join(" "))
+        format!("; frame-src {}", joined(" ", origins))
     };
     let page = unframed(
         200,
@@ -239,8 +239,8 @@ pub fn error_page_with(
     sign_in: Option<&str>,
 ) -> Response {
     let own = problem.begins_at().map(|page| {
-        let path = presentation.config.base_url.path();
-        presentation.in_language_of(format!("{path}{page}"), ui_locales)
+        let path = presentation.config.base_url.path_of(page);
+        presentation.in_language_of(path, ui_locales)
     });
     let client = presentation
         .client_id
@@ -452,8 +452,7 @@ fn sent_back(
     let framed_by = path.to.origin().filter(|_| path.silent);
     let delivery = authorize_response::deliver(&path.to, path.mode, parameters);
     let response = deliver(presentation, delivery, framed_by.as_deref());
-    let mut response = noted(response, reason);
-    response.note.client_id = Some(path.client_id.to_string());
+    let mut response = noted(response, reason).about(&path.client_id);
     response.note.detail = detail;
     response
 }

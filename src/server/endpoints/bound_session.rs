@@ -6,7 +6,6 @@
 //! They answer 200, 401, 403 or 503. A browser takes 401, and any other status that is not among
 //! these, as the end of its registration. It proves its key after 403, and comes again after 503.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -52,7 +51,7 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
     let now = app.now();
     let vault = &app.vault.bound_sessions;
     let refused = || {
-        count(&app.bound_sessions.binding_refused);
+        app.bound_sessions.binding_refused.raise();
         Ok(answers::empty(401, Reason::BindingRefused))
     };
     let Some(proof) = UnverifiedKeyProof::read(&proofs(request)) else {
@@ -77,7 +76,7 @@ pub fn bind(app: &App, request: &Request) -> Result<Response> {
     if !is_bound.map_err(Failure::NotStored)? {
         return refused();
     }
-    count(&app.bound_sessions.bound);
+    app.bound_sessions.bound.raise();
     let identifier = BoundIdentifier {
         sid: challenge.sid,
         key,
@@ -103,7 +102,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     let vault = &app.vault.bound_sessions;
     let counts = &app.bound_sessions;
     let refused = || {
-        count(&counts.refresh_refused);
+        counts.refresh_refused.raise();
         Ok(answers::empty(401, Reason::BoundRefreshRefused))
     };
     let sent = unquoted(
@@ -117,7 +116,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
         return refused();
     };
     let challenged = || {
-        count(&counts.challenged);
+        counts.challenged.raise();
         let challenge = RefreshChallenge {
             sid: identifier.sid.clone(),
             made_at: now,
@@ -141,7 +140,7 @@ pub fn refresh(app: &App, request: &Request) -> Result<Response> {
     if !is_by(&proof, &identifier.key) {
         return refused();
     }
-    count(&counts.refreshed);
+    counts.refreshed.raise();
     let response = answers::no_store(Response::empty(200));
     Ok(with_cookie(app, response, &identifier, now))
 }
@@ -195,7 +194,7 @@ pub fn note_refusal(app: &App, request: &Request, session: &Session) {
     let skipped = skipped(request);
     for (one, counter) in Skipped::ALL.iter().zip(&app.bound_sessions.unbound) {
         if *one == skipped {
-            count(counter);
+            counter.raise();
         }
     }
     let an_hour_ago = app.now().minus(REFUSAL_NOTED_AFTER);
@@ -254,10 +253,6 @@ fn sent_cookies<'a>(config: &Config, request: &'a Request) -> Vec<&'a str> {
     let prefix = cookies::bound_prefix(config);
     let names = request.cookies().map(|(name, _)| name);
     names.filter(|name| name.starts_with(&prefix)).collect()
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn draw(
 ) -> Response {
     let browser = Browser::of(&app.config, request);
     let presentation = Presentation::of(app, request);
-    let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
+    let action = presentation.in_its_language(app.config.base_url.path_of("/device"));
     let form = PageForm {
         action: &action,
         token: &forms::issue(app, Form::UserCode, "", &browser.value),
@@ -145,9 +145,7 @@ pub fn authorize(app: &App, request: &Request) -> Result<Response> {
     let client = &authenticate(app, request, &parameters, app.now())?.client;
     let answer = answer(app, request, client, &parameters)
         .map_err(|failure| failure.about(&client.client_id, None))?;
-    let mut response = answers::json(200, &answer);
-    response.note.client_id = Some(client.client_id.to_string());
-    Ok(response)
+    Ok(answers::json(200, &answer).about(&client.client_id))
 }
 
 fn answer(app: &App, request: &Request, client: &Client, parameters: &Parameters) -> Result<Value> {

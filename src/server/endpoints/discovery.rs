@@ -42,6 +42,6 @@ fn public(body: Body, cache_control: &'static str) -> Response {
 
 /// The base URL itself: on to the start page, whoever asks.
 pub fn home(app: &App, request: &Request) -> Response {
-    let start = format!("{}/start", app.config.base_url.path());
+    let start = app.config.base_url.path_of("/start");
     answers::see_other(Presentation::of(app, request).in_its_language(start))
 }

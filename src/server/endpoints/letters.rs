@@ -5,7 +5,6 @@
 pub mod new_browser;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -36,6 +35,7 @@ use gatepost_protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLi
 use gatepost_protocol::words::forwarded;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_store::StoreError;
@@ -76,7 +76,7 @@ fn send(app: &App, waiting: WaitingLetter, letter: &Letter) {
     let (outcome, thread) = app.letters.send(letter);
     match outcome {
         LetterOutcome::Sent(_) => {
-            app.letters.counts.sent.fetch_add(1, Ordering::Relaxed);
+            app.letters.counts.sent.raise();
             if let Err(error) = tell_sent(app, letter, &waiting.asked) {
                 let id = &waiting.asked.request_id;
                 log::warn!("request {id}: that a letter was sent is not in the audit log: {error}");
@@ -105,15 +105,14 @@ fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreErr
 fn keep_or_give_up(app: &App, waiting: WaitingLetter, letter: &Letter, undelivered: &Undelivered) {
     let counts = &app.letters.counts;
     let id = waiting.asked.request_id.clone();
-    let subs: Vec<&str> = letter.subs.iter().map(Subject::as_str).collect();
-    let subs = subs.join(", ");
+    let subs = joined(", ", &letter.subs);
     let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
     let (counter, what) = if goes_on {
         (&counts.failed, "was not sent, and is tried again")
     } else {
         (&counts.given_up, "was not sent")
     };
-    counter.fetch_add(1, Ordering::Relaxed);
+    counter.raise();
     log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
 }
 

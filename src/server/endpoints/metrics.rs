@@ -3,7 +3,6 @@
 //! format.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::app::letters::Letters;
 use crate::app::{App, BoundSessionCounts, LogoutCalls, Standing};
 use crate::endpoints::answers;
 use crate::http::{Body, Request, Response};
-use crate::metrics::exposition::{CONTENT_TYPE, Exposition, MetricKind};
+use crate::metrics::exposition::{CONTENT_TYPE, Exposition};
 use crate::metrics::{Metrics, ServerStats};
 use gatepost_protocol::login::bound_session::Skipped;
 use gatepost_protocol::login::letters::Withheld;
@@ -90,11 +89,7 @@ fn text(status: u16, words: impl Into<String>) -> Response {
 /// knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Response {
     let mut text = Exposition::default();
-    text.family(
-        "gatepost_build_info",
-        MetricKind::Gauge,
-        "Which build this is.",
-    );
+    text.family("gatepost_build_info", "Which build this is.");
     text.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     process(&mut text);
     server_figures(&mut text, server);
@@ -122,14 +117,9 @@ fn standing(text: &mut Exposition, app: Option<&App>) {
         Some(Standing::NotReady(_)) | None => (false, false),
     };
     let help = "Whether /readyz answers 200.";
-    text.single("gatepost_ready", MetricKind::Gauge, help, u8::from(ready));
+    text.single("gatepost_ready", help, u8::from(ready));
     let help = "Whether it does although something is wrong, as it says.";
-    text.single(
-        "gatepost_degraded",
-        MetricKind::Gauge,
-        help,
-        u8::from(degraded),
-    );
+    text.single("gatepost_degraded", help, u8::from(degraded));
 }
 
 fn process(text: &mut Exposition) {
@@ -138,21 +128,15 @@ fn process(text: &mut Exposition) {
     if let Ok(kibibytes) = resident.parse::<u64>() {
         text.single(
             "process_resident_memory_bytes",
-            MetricKind::Gauge,
             "Resident memory.",
             kibibytes.saturating_mul(1_024),
         );
     }
     if let Ok(threads) = field(&status, "Threads:").parse::<u64>() {
-        text.single("process_threads", MetricKind::Gauge, "Threads.", threads);
+        text.single("process_threads", "Threads.", threads);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        text.single(
-            "process_open_fds",
-            MetricKind::Gauge,
-            "Open descriptors.",
-            open.count(),
-        );
+        text.single("process_open_fds", "Open descriptors.", open.count());
     }
 }
 
@@ -179,10 +163,6 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
             "Requests of which the body is being waited for.",
             &server.awaited,
         ),
-    ] {
-        text.single(name, MetricKind::Gauge, help, count.load(Ordering::Relaxed));
-    }
-    for (name, help, count) in [
         (
             "gatepost_requests_received_total",
             "Requests received, those too broken to route included.",
@@ -219,12 +199,7 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
             &server.dropped_log_lines,
         ),
     ] {
-        text.single(
-            name,
-            MetricKind::Counter,
-            help,
-            count.load(Ordering::Relaxed),
-        );
+        text.single(name, help, count.get());
     }
 }
 
@@ -267,17 +242,15 @@ fn house(text: &mut Exposition, app: &App) {
             app.registry.cached_clients(),
         ),
     ] {
-        text.single(name, MetricKind::Gauge, help, value);
+        text.single(name, help, value);
     }
     text.single(
         "gatepost_registry_age_seconds",
-        MetricKind::Gauge,
         "Since the database last confirmed what is held in memory.",
         app.registry.age().as_secs_f64(),
     );
     text.single(
         "gatepost_clock_skew_seconds",
-        MetricKind::Gauge,
         "How far this machine's clock is behind the database's.",
         seconds(app.clock.skew_micros()),
     );
@@ -287,111 +260,85 @@ fn house(text: &mut Exposition, app: &App) {
     bound_sessions(text, &app.bound_sessions);
     text.single(
         "gatepost_identity_providers_dropped_total",
-        MetricKind::Counter,
         "Requests that named an identity provider which their client cannot have.",
-        app.dropped_identity_providers.load(Ordering::Relaxed),
+        app.dropped_identity_providers.get(),
     );
 }
 
 fn factors(text: &mut Exposition, app: &App) {
-    text.family(
+    let used = FactorKind::ALL.iter().zip(&app.factors_used);
+    text.by_label(
         "gatepost_factors_used_total",
-        MetricKind::Counter,
         "Second factors that signed somebody in, by kind.",
+        "factor",
+        used.map(|(kind, count)| (kind.as_str(), count.get())),
     );
-    for (kind, counter) in FactorKind::ALL.iter().zip(&app.factors_used) {
-        text.sample(
-            "",
-            &[("factor", kind.as_str())],
-            counter.load(Ordering::Relaxed),
-        );
-    }
 }
 
 fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
-    let help = "Calls that told clients of a session's end; failed ones are repeated until they \
-                are given up.";
-    text.family(
+    text.by_label(
         "gatepost_backchannel_logouts_total",
-        MetricKind::Counter,
-        help,
+        "Calls that told clients of a session's end; failed ones are repeated until they are given \
+         up.",
+        "outcome",
+        calls.by_outcome(),
     );
-    for (outcome, count) in calls.by_outcome() {
-        text.sample("", &[("outcome", outcome)], count);
-    }
 }
 
 fn letters(text: &mut Exposition, letters: &Letters) {
     text.single(
         "gatepost_letters_waiting",
-        MetricKind::Gauge,
         "E-mails that wait to be sent, or are under way.",
         letters.waiting(),
     );
     let totals = &letters.counts;
-    by_outcome(
-        text,
+    let outcomes = [
+        ("sent", &totals.sent),
+        ("failed", &totals.failed),
+        ("given_up", &totals.given_up),
+    ];
+    text.by_label(
         "gatepost_letters_total",
         "E-mails by outcome; failed ones are repeated until they are given up.",
-        &[
-            ("sent", &totals.sent),
-            ("failed", &totals.failed),
-            ("given_up", &totals.given_up),
-        ],
+        "outcome",
+        outcomes.map(|(outcome, count)| (outcome, count.get())),
     );
-    text.family(
+    let withheld = Withheld::ALL.iter().zip(&totals.withheld);
+    text.by_label(
         "gatepost_letters_withheld_total",
-        MetricKind::Counter,
         "E-mails that were not sent, by the limit that kept them.",
+        "limit",
+        withheld.map(|(limit, count)| (limit.as_str(), count.get())),
     );
-    for (limit, count) in Withheld::ALL.iter().zip(&totals.withheld) {
-        let count = count.load(Ordering::Relaxed);
-        text.sample("", &[("limit", limit.as_str())], count);
-    }
-}
-
-/// A family of counters by outcome.
-fn by_outcome(
-    text: &mut Exposition,
-    name: &'static str,
-    help: &str,
-    counts: &[(&str, &AtomicU64)],
-) {
-    text.family(name, MetricKind::Counter, help);
-    for (outcome, count) in counts {
-        text.sample("", &[("outcome", outcome)], count.load(Ordering::Relaxed));
-    }
 }
 
 fn bound_sessions(text: &mut Exposition, counts: &BoundSessionCounts) {
-    by_outcome(
-        text,
+    text.by_label(
         "gatepost_session_bindings_total",
         "Registrations of a key that a session is to be bound to.",
-        &[
-            ("bound", &counts.bound),
-            ("refused", &counts.binding_refused),
+        "outcome",
+        [
+            ("bound", counts.bound.get()),
+            ("refused", counts.binding_refused.get()),
         ],
     );
-    by_outcome(
-        text,
+    text.by_label(
         "gatepost_session_refreshes_total",
         "Requests for the next cookie of a bound session.",
-        &[
-            ("refreshed", &counts.refreshed),
-            ("challenged", &counts.challenged),
-            ("refused", &counts.refresh_refused),
+        "outcome",
+        [
+            ("refreshed", counts.refreshed.get()),
+            ("challenged", counts.challenged.get()),
+            ("refused", counts.refresh_refused.get()),
         ],
     );
-    text.family(
+    let skipped = Skipped::ALL.iter().zip(&counts.unbound);
+    text.by_label(
         "gatepost_unbound_requests_total",
-        MetricKind::Counter,
         "Requests of a bound session that did not show its key, by why the browser says so.",
+        "skipped",
+        skipped.map(|(skipped, count)| (skipped.as_str(), count.get())),
     );
-    for (skipped, count) in Skipped::ALL.iter().zip(&counts.unbound) {
-        let skipped = [("skipped", skipped.as_str())];
-        text.sample("", &skipped, count.load(Ordering::Relaxed));
-    }
 }
 
 fn keys(text: &mut Exposition, app: &App) {
@@ -399,7 +346,6 @@ fn keys(text: &mut Exposition, app: &App) {
     let now = app.now();
     text.family(
         "gatepost_signing_key_age_seconds",
-        MetricKind::Gauge,
         "Since a published key began to sign; negative while it is only announced.",
     );
     for (kid, algorithm, activates_at) in snapshot.keys.ages(now) {
@@ -417,22 +363,19 @@ fn tables(text: &mut Exposition, app: &App) {
     let Ok(sizes) = table_sizes(&app.store) else {
         return;
     };
-    text.family(
+    let partitioned = sizes.iter().filter(|size| size.partitions > 0);
+    text.by_label(
         "gatepost_partitions",
-        MetricKind::Gauge,
         "Partitions by table.",
+        "table",
+        partitioned.map(|size| (&size.table, size.partitions)),
     );
-    for size in sizes.iter().filter(|size| size.partitions > 0) {
-        text.sample("", &[("table", &size.table)], size.partitions);
-    }
-    text.family(
+    text.by_label(
         "gatepost_table_bytes",
-        MetricKind::Gauge,
         "Bytes on disk by table, indexes included.",
+        "table",
+        sizes.iter().map(|size| (&size.table, size.bytes)),
     );
-    for size in &sizes {
-        text.sample("", &[("table", &size.table)], size.bytes);
-    }
 }
 
 /// Seconds from microseconds, as far as a float can tell.

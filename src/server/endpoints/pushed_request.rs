@@ -1,8 +1,6 @@
 //! `POST /connect/par` (RFC 9126): the client authenticates as at the token endpoint, and its
 //! request is judged as at the authorization endpoint. No row is written.
 
-use serde_json::{Map, json};
-
 use super::answers;
 use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
@@ -19,6 +17,7 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
 
@@ -62,11 +61,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
         let refusal = AuthorizeRefusal::new(code, Reason::PushedRequestTooLong);
         return Ok(refused(app, client_id, &refusal));
     }
-    let mut answer = Map::new();
-    answer.insert(String::from("request_uri"), json!(request_uri));
-    answer.insert(String::from("expires_in"), json!(LIFETIME.as_secs()));
-    let mut response = answers::json(201, &answer);
-    response.note.client_id = Some(client_id.to_string());
+    let mut answer = JsonObject::new();
+    answer.set("request_uri", request_uri);
+    answer.set("expires_in", LIFETIME.as_secs());
+    let response = answers::json(201, &answer).about(client_id);
     Ok(dpop::with_nonce(app, &client.client, response, now))
 }
 
@@ -95,9 +93,7 @@ fn judge(
 
 fn refused(app: &App, client_id: &ClientId, refusal: &AuthorizeRefusal) -> Response {
     let cause = (refusal.reason, refusal.detail.as_deref());
-    let mut answer = answers::json_error(&app.config, 400, refusal.code.as_str(), cause);
-    answer.note.client_id = Some(client_id.to_string());
-    answer
+    answers::json_error(&app.config, 400, refusal.code.as_str(), cause).about(client_id)
 }
 
 /// The request with what the form need not say. The header may have named the client; the proof

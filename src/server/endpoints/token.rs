@@ -36,9 +36,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
         snapshot: &app.registry.snapshot(),
         now,
     };
-    let mut response =
+    let response =
         grant(context, &parameters).map_err(|failure| failure.about(client_id, grant_type))?;
-    response.note.client_id = Some(client_id.to_string());
+    let mut response = response.about(client_id);
     response.note.grant = grant_type.map(str::to_owned);
     Ok(dpop::with_nonce(app, &client.client, response, now))
 }

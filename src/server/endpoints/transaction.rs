@@ -14,7 +14,6 @@ pub mod own_page;
 pub mod tied_page;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
@@ -42,6 +41,7 @@ use gatepost_protocol::words::acr_values::AcrValues;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::place::SignInPlace;
 use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -122,8 +122,7 @@ impl AuthorizationTransaction {
                 "client {client} asked for the identity provider \"{name}\", which it cannot \
                  have: ignored"
             );
-            app.dropped_identity_providers
-                .fetch_add(1, Ordering::Relaxed);
+            app.dropped_identity_providers.raise();
         }
         if let Some((_, audience)) = parameters.iter().find(|(name, _)| *name == "audience") {
             let audience: String = audience
@@ -149,39 +148,26 @@ impl AuthorizationTransaction {
                 },
             sealed,
         } = opened;
-        match purpose {
+        let (page, visit) = match purpose {
             SealedPurpose::Authorize(parameters) => {
-                AuthorizationTransaction::of_client(app, &parameters, received_at, sealed)
+                return AuthorizationTransaction::of_client(app, &parameters, received_at, sealed);
             }
-            SealedPurpose::Pushed(pushed) => Ok(AuthorizationTransaction {
-                pushed: Some(pushed.clone()),
-                ..AuthorizationTransaction::of_client(app, &pushed.parameters, received_at, sealed)?
-            }),
+            SealedPurpose::Pushed(pushed) => {
+                let parameters = &pushed.parameters;
+                return Ok(AuthorizationTransaction {
+                    pushed: Some(pushed.clone()),
+                    ..AuthorizationTransaction::of_client(app, parameters, received_at, sealed)?
+                });
+            }
             SealedPurpose::Device(user_code) => {
-                AuthorizationTransaction::of_device(app, user_code, received_at, sealed)?
-                    .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
+                return AuthorizationTransaction::of_device(app, user_code, received_at, sealed)?
+                    .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided));
             }
-            SealedPurpose::Account(visit) => AuthorizationTransaction::of_page(
-                app,
-                LandingPage::Account,
-                visit,
-                received_at,
-                sealed,
-            ),
-            SealedPurpose::Start(visit) => AuthorizationTransaction::of_page(
-                app,
-                LandingPage::Start,
-                visit,
-                received_at,
-                sealed,
-            ),
-            SealedPurpose::AddFactor { visit, decision } => AuthorizationTransaction::of_page(
-                app,
-                LandingPage::AddFactor(decision),
-                visit,
-                received_at,
-                sealed,
-            ),
+            SealedPurpose::Account(visit) => (LandingPage::Account, visit),
+            SealedPurpose::Start(visit) => (LandingPage::Start, visit),
+            SealedPurpose::AddFactor { visit, decision } => {
+                (LandingPage::AddFactor(decision), visit)
+            }
             SealedPurpose::Admin {
                 page,
                 tenant,
@@ -194,11 +180,11 @@ impl AuthorizationTransaction {
                     anew,
                     by_password: false,
                 };
-                let page = LandingPage::Admin(page);
-                AuthorizationTransaction::of_page(app, page, visit, received_at, sealed)
+                (LandingPage::Admin(page), visit)
             }
-            _ => Err(invalid()),
-        }
+            _ => return Err(invalid()),
+        };
+        AuthorizationTransaction::of_page(app, page, visit, received_at, sealed)
     }
 
     fn of_client(
@@ -365,7 +351,7 @@ impl AuthorizationTransaction {
             return Ok(None);
         };
         let claims = id_tokens::claims(app, &self.snapshot, hint);
-        let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
+        let subject = claims.and_then(|claims| Some(Subject::new(claims.text("sub")?)));
         match subject {
             Some(subject) => Ok(Some(subject)),
             None => Err(self.refuse_with(
@@ -400,7 +386,7 @@ fn open_pushed(
 fn unknown(client_id: &ClientId) -> AuthorizeError {
     let is_document = check_document_url(client_id.as_str()).is_ok();
     if is_document {
-        let client = json!({"client_id": client_id.as_str(), "metadata_document": true});
+        let client = json!({"client_id": client_id, "metadata_document": true});
         let document = json!({"clients": [client]});
         log::info!("a client that is not registered; to register it, apply {document}");
     }
@@ -571,7 +557,7 @@ impl<'a, S> RequestContext<'a, S> {
             client_id: self.transaction.client_id(),
             ..AuditEvent::default()
         };
-        event.by(self.request.source, &self.request.id)
+        self.request.caused(event)
     }
 }
 
@@ -605,7 +591,7 @@ impl<'a> RequestContext<'a> {
             Ending::Account { .. } if strength >= Some(least) => "/",
             Ending::Account { .. } => "/logout",
         };
-        let address = format!("{}{back}", self.app.config.base_url.path());
+        let address = self.app.config.base_url.path_of(back);
         let address = answers::speaking(address, self.transaction.ui_locales());
         Ok(Taken::Answer(answers::see_other(address)))
     }
@@ -682,10 +668,20 @@ impl<'a> InSession<'a> {
         }
     }
 
+    /// The token of a form about `matter` that is drawn in this session.
+    pub fn form_token(&self, form: Form, matter: &str) -> String {
+        forms::issue(self.app, form, matter, &self.current_session.handle.random)
+    }
+
+    /// Whether the posted form is that one.
+    pub fn has_form_token(&self, form: Form, matter: &str, posted: &Parameters) -> bool {
+        let browser = Some(&self.current_session.handle.random);
+        forms::matches(self.app, form, matter, browser, posted)
+    }
+
     /// Whether the posted form was drawn for this request and this session.
     pub fn matches(&self, form: Form, posted: &Parameters) -> bool {
-        let browser = Some(&self.current_session.handle.random);
-        forms::matches(self.app, form, &self.transaction.sealed, browser, posted)
+        self.has_form_token(form, &self.transaction.sealed, posted)
     }
 
     /// Whether the request would go on in this session if its page were opened again, and nobody
@@ -707,10 +703,9 @@ impl<'a> InSession<'a> {
 
     /// Draws something with a form of one of our pages.
     pub fn with_form<T>(&self, page: &str, form: Form, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-        let browser = &self.current_session.handle.random;
         draw(PageForm {
             action: &self.action(page),
-            token: &forms::issue(self.app, form, &self.transaction.sealed, browser),
+            token: &self.form_token(form, &self.transaction.sealed),
         })
     }
 }

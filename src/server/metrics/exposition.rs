@@ -5,13 +5,6 @@ use std::fmt::{Display, Write};
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-#[derive(Clone, Copy)]
-pub enum MetricKind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
 #[derive(Default)]
 pub struct Exposition {
     text: String,
@@ -19,13 +12,18 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    pub fn family(&mut self, name: &'static str, kind: MetricKind, help: &str) {
+    /// Begins a family. What counts has a name that ends in `_total`; all else is a gauge.
+    pub fn family(&mut self, name: &'static str, help: &str) {
+        let is_counter = name.ends_with("_total");
+        self.begin(name, if is_counter { "counter" } else { "gauge" }, help);
+    }
+
+    pub fn histogram(&mut self, name: &'static str, help: &str) {
+        self.begin(name, "histogram", help);
+    }
+
+    fn begin(&mut self, name: &'static str, kind: &str, help: &str) {
         self.family = name;
-        let kind = match kind {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-        };
         self.text.extend([
             "# HELP ",
             name,
@@ -39,15 +37,23 @@ impl Exposition {
         ]);
     }
 
-    pub fn single(
+    pub fn single(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, help);
+        self.sample("", &[], value);
+    }
+
+    /// A family with a figure for each value of one label.
+    pub fn by_label<L: AsRef<str>, V: Display>(
         &mut self,
         name: &'static str,
-        kind: MetricKind,
         help: &str,
-        value: impl Display,
+        label: &str,
+        figures: impl IntoIterator<Item = (L, V)>,
     ) {
-        self.family(name, kind, help);
-        self.sample("", &[], value);
+        self.family(name, help);
+        for (value, figure) in figures {
+            self.sample("", &[(label, value.as_ref())], figure);
+        }
     }
 
     /// One figure of the present family. `suffix` is that of a histogram's parts.
@@ -88,7 +94,7 @@ mod tests {
     #[test]
     fn a_label_cannot_leave_its_quotes() {
         let mut exposition = Exposition::default();
-        exposition.family("f", MetricKind::Counter, "");
+        exposition.family("f", "");
         exposition.sample("", &[("l", "a\"} 1\n\\")], 0);
         assert!(
             exposition

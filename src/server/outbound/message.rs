@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::mail_address::MailAddress;
 
 /// Bytes that one encoded word holds: it has at most 75 characters (RFC 2047 §2).
@@ -76,12 +77,9 @@ fn part(kind: &str, text: &str) -> String {
     let (encoding, body) = if text.split('\n').all(fits) {
         ("7bit", whole)
     } else {
-        let lines: Vec<String> = whole
-            .as_bytes()
-            .chunks(LINE)
-            .map(|line| STANDARD.encode(line))
-            .collect();
-        ("base64", lines.join("\r\n"))
+        let lines = whole.as_bytes().chunks(LINE);
+        let lines = lines.map(|line| STANDARD.encode(line));
+        ("base64", joined("\r\n", lines))
     };
     format!(
         "Content-Type: text/{kind}; charset=utf-8\r\n\

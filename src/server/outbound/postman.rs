@@ -15,6 +15,7 @@ use lettre::{Transport, transport::smtp::response::Response};
 
 use super::request::authorities;
 use crate::config::mail::{Mail, SmtpSecurity, SmtpServer};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::mail_address::MailAddress;
 
 /// How long one step of the conversation with the server may take: to connect, or one answer.
@@ -141,8 +142,8 @@ fn lettered(address: &MailAddress) -> Result<Address, Undelivered> {
 }
 
 fn said(response: &Response) -> String {
-    let lines: Vec<&str> = response.message().collect();
-    printable(&format!("{} {}", response.code(), lines.join(" ")))
+    let lines = joined(" ", response.message());
+    printable(&format!("{} {lines}", response.code()))
 }
 
 fn printable(text: &str) -> String {

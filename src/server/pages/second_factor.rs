@@ -17,6 +17,7 @@ use crate::pages::login::{SignInFor, cancel, card};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use gatepost_protocol::login::second_factor::{FactorKind, to_base32};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::authenticators::Authenticator;
 
@@ -282,14 +283,13 @@ fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup
 
 /// What sets an app up, in a form: `app` and `code`.
 pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
-    let groups: Vec<&str> = in_fours(new.key).collect();
     html! {
         p { (texts.scan_code) }
         @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
             (qr_code(texts, &picture))
         }
         p { (texts.key_by_hand) }
-        p { code .key { (groups.join(" ")) } }
+        p { code .key { (joined(" ", in_fours(new.key))) } }
         (hidden("app", new.sealed))
         (code(texts.code_now, None, problem))
     }

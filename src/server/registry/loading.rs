@@ -251,7 +251,7 @@ impl ClientCache {
                 held.was_asked_for = true;
                 Cached::Held(held.client.clone())
             }
-            Some(_) | None => Cached::Missing,
+            _ => Cached::Missing,
         }
     }
 

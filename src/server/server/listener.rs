@@ -39,7 +39,11 @@ impl Inherited {
                 "standard input is not a listening socket",
             ));
         }
-        let address = reachable(socket.local_addr()?);
+        let bound = socket.local_addr()?;
+        let address = bound
+            .as_socket()
+            .map(reachable)
+            .map_or(bound, SockAddr::from);
         // systemd's sockets come non-blocking.
         socket.set_nonblocking(false)?;
         socket.listen(BACKLOG)?;
@@ -60,7 +64,7 @@ impl Inherited {
     pub fn try_door(&self) -> io::Result<()> {
         match connect(&self.address, DOOR_PATIENCE) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
-            Ok(_) | Err(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -106,16 +110,13 @@ pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
 }
 
 /// A socket bound to every address is reached over loopback.
-fn reachable(bound: SockAddr) -> SockAddr {
-    let Some(address) = bound.as_socket() else {
-        return bound;
-    };
-    let ip = match address.ip() {
+pub fn reachable(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from(Ipv6Addr::LOCALHOST),
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
-    SockAddr::from(SocketAddr::new(ip, address.port()))
+    SocketAddr::new(ip, bound.port())
 }
 
 #[cfg(test)]
@@ -124,13 +125,12 @@ mod tests {
 
     #[test]
     fn a_socket_bound_to_everything_is_reached_over_loopback() {
-        let reached = |text: &str| {
-            reachable(SockAddr::from(text.parse::<SocketAddr>().unwrap()))
-                .as_socket()
-                .unwrap()
-        };
-        assert_eq!(reached("0.0.0.0:80"), "127.0.0.1:80".parse().unwrap());
-        assert_eq!(reached("[::]:80"), "[::1]:80".parse().unwrap());
-        assert_eq!(reached("192.0.2.1:80"), "192.0.2.1:80".parse().unwrap());
+        for (bound, reached) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+        ] {
+            assert_eq!(reachable(bound.parse().unwrap()), reached.parse().unwrap());
+        }
     }
 }

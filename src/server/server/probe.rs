@@ -81,7 +81,7 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
             continue;
         }
         let waited = knocker.free_waiting_connections(state);
-        let so_far = state.stats.received.load(Ordering::Relaxed);
+        let so_far = state.stats.received.get();
         let is_calm = waited == Some(0) && so_far.saturating_sub(received) <= NEVER_STUCK as u64;
         received = so_far;
         knock_every = if is_calm {
@@ -108,10 +108,7 @@ impl Knocker<'_> {
     fn free_waiting_connections(&mut self, state: &State) -> Option<usize> {
         let counted = open_connections();
         let connections = counted.unwrap_or(0);
-        state
-            .stats
-            .connections
-            .store(connections as u64, Ordering::Relaxed);
+        state.stats.connections.set(connections as u64);
         if connections <= NEVER_STUCK {
             return counted.map(|_| 0);
         }
@@ -196,12 +193,12 @@ pub fn beat(state: &'static State, address: &SockAddr) {
             }
         }
         // On a Unix socket nothing ends a read from a silent sender.
-        let so_far = state.stats.bodies.load(Ordering::Relaxed);
-        if so_far != bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
+        let so_far = state.stats.bodies.get();
+        if so_far != bodies || state.stats.awaited.get() == 0 {
             bodies = so_far;
             bodies_moved_at = Instant::now();
         }
-        let given_up = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
+        let given_up = state.stats.abandoned.get() >= ABANDONED_LIMIT;
         let given_up = given_up.then_some("connections given up with unread bodies");
         let jam = (bodies_moved_at.elapsed() >= JAM).then_some("the body lane stands still");
         if let Some(reason) = limits.nearly_reached().or(given_up).or(jam) {
@@ -255,11 +252,11 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn(Inst
     quiet.wait_until(ends);
     log::info!("server process ends");
     loop {
-        let received = state.stats.received.load(Ordering::Relaxed);
+        let received = state.stats.received.get();
         last_words(ends);
         log::logger().flush();
         // A request that was answered meanwhile may have left audit events to write.
-        let is_all_said = state.stats.received.load(Ordering::Relaxed) == received;
+        let is_all_said = state.stats.received.get() == received;
         if Instant::now() >= ends || (is_all_said && quiet.is_now()) {
             // At once, without the exit handlers of libraries.
             signal_hook::low_level::exit(0);
@@ -324,8 +321,8 @@ impl<'a> Quiet<'a> {
     }
 
     fn is_now(&mut self) -> bool {
-        let is_idle = self.state.stats.in_flight.load(Ordering::SeqCst) == 0;
-        let so_far = self.state.stats.received.load(Ordering::Relaxed);
+        let is_idle = self.state.stats.in_flight.get() == 0;
+        let so_far = self.state.stats.received.get();
         if !is_idle || so_far != self.received {
             self.received = so_far;
             self.used_at = Instant::now();

@@ -60,14 +60,14 @@ pub struct InFlight(Arc<ServerStats>);
 
 impl InFlight {
     fn begin(stats: &Arc<ServerStats>) -> InFlight {
-        stats.in_flight.fetch_add(1, Ordering::SeqCst);
+        stats.in_flight.raise();
         InFlight(Arc::clone(stats))
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
+        self.0.in_flight.lower();
     }
 }
 
@@ -169,8 +169,8 @@ impl<H: Handler> Service<H> {
     }
 
     fn count_body(&self) {
-        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
-        self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.awaited.lower();
+        self.state.stats.bodies.raise();
     }
 
     fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
@@ -196,7 +196,7 @@ impl<H: Handler> Service<H> {
             );
             return false;
         }
-        self.state.stats.received.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.received.raise();
         let id = request_id(&request, &self.state.settings.trusted_proxies);
         let arrived = Instant::now();
         match read_head(&request, &id, &self.state.settings.trusted_proxies) {
@@ -232,12 +232,12 @@ impl<H: Handler> Service<H> {
             self.turn_away(waiting, 413);
             return false;
         };
-        self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.awaited.raise();
         let source = network(waiting.read.source);
         let Some(waiting) = lane.enter(source, waiting) else {
             return true;
         };
-        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.state.stats.awaited.lower();
         self.turn_away(waiting, 503);
         false
     }
@@ -353,7 +353,7 @@ impl<H: Handler> Service<H> {
     fn handle(&self, request: &Request) -> Response {
         let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request))))
             .unwrap_or_else(|_| {
-                self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
+                self.state.stats.panicked.raise();
                 log::error!("request {}: the handler panicked; answered 500", request.id);
                 let refused = Refused {
                     status: 500,
@@ -373,7 +373,7 @@ impl<H: Handler> Service<H> {
         arrived: Instant,
         status: u16,
     ) -> Response {
-        self.state.stats.refused.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.refused.raise();
         let source = source_of(request, &self.state.settings.trusted_proxies);
         let remains = remains_of(request, id, source);
         let shown: String = remains
@@ -408,7 +408,7 @@ impl<H: Handler> Service<H> {
 
     fn abandon(&self, request: tiny_http::Request, response: &Response) {
         abandon(request, response, SystemTime::now());
-        self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.abandoned.raise();
     }
 
     fn answer(&self, request: tiny_http::Request, response: &Response) {
@@ -422,7 +422,7 @@ impl<H: Handler> Service<H> {
         let bytes = self.serialised(&request, response, persistence);
         let mut writer = request.into_writer();
         let written = write_in_time(&mut writer, &bytes);
-        self.state.stats.answered.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.answered.raise();
         let is_last = match written {
             Ok(()) => persistence == Persistence::Close,
             Err(error) if error.kind() == ErrorKind::TimedOut => true,
@@ -473,13 +473,13 @@ impl<H: Handler> Service<H> {
     }
 
     pub fn discard(&self, request: tiny_http::Request) {
-        self.state.stats.unanswered.fetch_add(1, Ordering::Relaxed);
+        self.state.stats.unanswered.raise();
         if can_be_released_unread(&request) {
             drop(request.into_writer());
         } else {
             // tiny_http would read its body to the end, however long that takes.
             std::mem::forget(request);
-            self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
+            self.state.stats.abandoned.raise();
         }
     }
 }

@@ -160,7 +160,7 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     caller.set_nonblocking(true)?;
     match caller.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Ok(()) | Err(_) => Err(io::Error::new(
+        _ => Err(io::Error::new(
             io::ErrorKind::AddrInUse,
             "another process answers on this socket",
         )),

@@ -11,6 +11,7 @@ use gatepost_protocol::token::assertion::{
 };
 use gatepost_protocol::token::workload_identity;
 use gatepost_protocol::words::client::{Client, Profile};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::broken;
@@ -125,12 +126,8 @@ fn times(app: &App, claims: &JsonObject) -> String {
 
 fn algorithms(client: &Client, jws: &UnverifiedJws) -> String {
     let taken = client.assertion_algorithms();
-    let taken: Vec<&str> = taken.iter().map(|algorithm| algorithm.as_str()).collect();
-    format!(
-        "its alg is {}; taken is {}",
-        jws.alg.as_str(),
-        taken.join(" or ")
-    )
+    let taken = joined(" or ", taken.iter().map(|algorithm| algorithm.as_str()));
+    format!("its alg is {}; taken is {taken}", jws.alg.as_str())
 }
 
 fn shown(claims: &JsonObject, name: &str) -> String {

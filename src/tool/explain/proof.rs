@@ -5,11 +5,11 @@ use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::token::assertion::numeric_date;
 use gatepost_protocol::token::dpop_proof::{
     DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, UnverifiedProof, is_one, nonce_buckets,
-    normalised, text,
+    normalised,
 };
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::KeyThumbprint;
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::{self, Explained, broken};
 use gatepost_registration::finding::Finding;
@@ -63,8 +63,8 @@ impl ExaminedProof {
     ) -> Result<(), Finding> {
         self.explained.tell("proof.jkt", proof.key.thumbprint());
         let claims = proof.jws.unverified_claims().unwrap_or_default();
-        let method = text(&claims, "htm").unwrap_or_default();
-        let named = text(&claims, "htu").unwrap_or_default();
+        let method = claims.text("htm").unwrap_or_default();
+        let named = claims.text("htu").unwrap_or_default();
         let expected = match address {
             Some(address) => ExpectedProof {
                 method: "POST",
@@ -124,7 +124,7 @@ fn goes_with_token(app: &App, address: &str) -> bool {
 fn lacking(claims: &JsonObject) -> String {
     let mut lacking = Vec::new();
     for name in ["htm", "htu"] {
-        if text(claims, name).is_none() {
+        if claims.text(name).is_none() {
             lacking.push(if claims.contains_key(name) {
                 format!("its {name} is no text")
             } else {

@@ -21,6 +21,7 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
@@ -122,10 +123,10 @@ fn about_client(client: &Client) -> Explained {
         .map_or("client_secret_basic or client_secret_post", |(name, _)| {
             name
         });
-    let grants: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+    let grants = client.grant_types.iter().map(GrantType::as_str);
     let mut about = Explained::default();
     about.tell("registered.token_endpoint_auth_method", method);
-    about.tell("registered.grant_types", grants.join(" "));
+    about.tell("registered.grant_types", joined(" ", grants));
     about.tell("registered.scope", client.scope.to_string());
     about
 }

@@ -17,7 +17,8 @@ use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::joined::joined;
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::enactment::{note_shared_address, remove_user};
 use gatepost_registrar::events::{told_field, told_link, user_event};
@@ -227,13 +228,11 @@ fn set_claims(
     }
     let fields: Vec<Value> = changes.iter().map(told_field).collect();
     let user = write(writer, user, json!({"fields": fields}))?;
-    let names: Vec<&str> = changes
-        .iter()
-        .filter_map(|change| change.key.strip_prefix("claims."))
-        .collect();
+    let names = changes.iter();
+    let names = names.filter_map(|change| change.key.strip_prefix("claims."));
     Ok(format!(
         "changed {} of {}",
-        names.join(", "),
+        joined(", ", names),
         user.designation()
     ))
 }
@@ -334,7 +333,7 @@ fn change_roles(
     }
     let roles = roles_after(&before, added, removed);
     if roles != before {
-        user.claims.insert(String::from("role"), json!(roles));
+        user.claims.set("role", roles.as_slice());
         if roles.is_empty() {
             user.claims.remove("role");
         }

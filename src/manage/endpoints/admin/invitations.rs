@@ -15,8 +15,8 @@ use super::links::LinkWay;
 use super::pasted_people::{note_held, read};
 use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
-    Invitation, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page,
-    invite_several_page, invited_page,
+    Invitation, InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine,
+    invite_page, invite_several_page, invited_page,
 };
 use crate::pages::admin::page_of;
 use crate::statements::admin_people::{self, Person};
@@ -135,21 +135,17 @@ impl Administrator<'_> {
     fn draw_invitation(
         &self,
         typed: &Newcomer,
-        asked: &str,
+        tenant: &str,
         problem: Option<InviteProblem>,
     ) -> Response {
+        let drawn = InviteForm {
+            typed,
+            tenant,
+            batch: &new_batch(),
+            problem,
+        };
         let invitation = self.invitation();
-        self.shown_with_form(|around, form| {
-            invite_page(
-                around,
-                form,
-                invitation,
-                typed,
-                asked,
-                &new_batch(),
-                problem,
-            )
-        })
+        self.shown_with_form(|around, form| invite_page(around, form, invitation, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.

@@ -20,6 +20,7 @@ use crate::statements::{invitations, roles};
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::json::SetMember;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
@@ -282,16 +283,13 @@ impl Deed<'_> {
     fn end_session(&self) -> Result<Response> {
         let administrator = self.administrator;
         let sid = self.sid()?;
-        let Some(day) = sid.day() else {
-            return self.after(false);
-        };
         let sub = &self.user.sub;
         let event = AuditEvent {
             sid: Some(&sid),
             ..administrator.event("session_ended", sub, json!({}))
         };
         let store = administrator.store();
-        let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
+        let done = admin_people::end_session(store, self.acting(), sub, &sid, &event)?;
         self.after(done)
     }
 
@@ -390,8 +388,7 @@ impl Deed<'_> {
         // Whoever writes an address does not show that it is theirs.
         user.claims.remove("email_verified");
         if !address.is_empty() {
-            let verified = Value::from(false);
-            user.claims.insert(String::from("email_verified"), verified);
+            user.claims.set("email_verified", false);
         }
         Ok(None)
     }

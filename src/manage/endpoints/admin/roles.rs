@@ -14,6 +14,7 @@ use crate::pages::admin::roles::{RoleView, list_page, role_page};
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::role_removal::{take_role, unregister};
@@ -102,8 +103,8 @@ impl Administrator<'_> {
             store.confirm()?;
             return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
-        let names = Vec::from_iter(people.iter().map(|person| person.found.user.called()));
-        Ok(Ok(done(about(texts.role_was_taken, &names.join(", ")))))
+        let names = people.iter().map(|person| person.found.user.called());
+        Ok(Ok(done(about(texts.role_was_taken, &joined(", ", names)))))
     }
 
     /// In one transaction: where it cannot go, it stands with all of its people.

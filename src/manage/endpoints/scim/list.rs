@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::users::single;
 use super::{LIST_RESPONSE, ScimRefusal, ScimRequest};
@@ -14,6 +14,7 @@ use crate::scim::projection::Projection;
 use crate::scim::resource;
 use crate::statements::scim_users::{self, PageStart, ScimUser, UserFilter};
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::Response;
@@ -156,10 +157,10 @@ impl<'a> ListRequest<'a> {
                 page.push(user);
             }
         }
-        let mut members = Map::new();
+        let mut members = JsonObject::new();
         if let Some(last) = last.filter(|_| has_more) {
             let next = app.vault.scim_cursors.seal_text(CURSOR, &last);
-            members.insert(String::from("nextCursor"), Value::from(next));
+            members.set("nextCursor", next);
         }
         Ok(self.listed(&page, members))
     }
@@ -174,27 +175,25 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    fn numbered(&self, total: Value) -> Map<String, Value> {
-        let first = json!(self.first);
-        Map::from_iter([
-            (String::from("totalResults"), total),
-            (String::from("startIndex"), first),
-        ])
+    fn numbered(&self, total: Value) -> JsonObject {
+        let mut members = JsonObject::new();
+        members.set("totalResults", total);
+        members.set("startIndex", self.first);
+        members
     }
 
-    fn listed(&self, page: &[ScimUser], members: Map<String, Value>) -> Response {
-        let resources: Vec<Map<String, Value>> = page
+    fn listed(&self, page: &[ScimUser], mut members: JsonObject) -> Response {
+        let resources: Vec<JsonObject> = page
             .iter()
             .map(|user| {
                 let location = self.asked.location(&user.row.sub);
                 resource::show(user, &location, &self.projection)
             })
             .collect();
-        let mut list = members;
-        list.insert(String::from("schemas"), json!([LIST_RESPONSE]));
-        list.insert(String::from("itemsPerPage"), json!(resources.len()));
-        list.insert(String::from("Resources"), json!(resources));
-        super::json_answer(200, &list)
+        members.set("schemas", [LIST_RESPONSE]);
+        members.set("itemsPerPage", resources.len());
+        members.set("Resources", resources);
+        super::json_answer(200, &members)
     }
 }
 

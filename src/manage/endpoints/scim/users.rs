@@ -1,7 +1,7 @@
 //! `/scim/v2/Users`: finding, adding, changing and removing users (RFC 7644 §3).
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::list::ListRequest;
 use super::{ScimRefusal, ScimRequest};
@@ -18,6 +18,7 @@ use gatepost_protocol::login::password::PasswordFlaw;
 use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
@@ -114,7 +115,7 @@ impl ScimRequest<'_> {
         if gets_link {
             let link = to_pass_on(self.app, &found, LinkOrigin::ByProgram, expires_at);
             resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
-                ours.insert(String::from("inviteLink"), Value::from(link));
+                ours.set("inviteLink", link);
             });
         }
         Ok(self.with_address(super::json_answer(201, &resource), &user))
@@ -306,13 +307,8 @@ impl ScimRequest<'_> {
     }
 
     /// No program makes somebody an administrator, who was none before.
-    fn drop_admin_roles(&self, claims: &mut Map<String, Value>) {
-        let administration = self.app.config.administration.as_ref();
-        let before = Map::new();
-        if administration.is_some_and(|set| set.keep_admin_roles(&before, claims)) {
-            let id = &self.request.id;
-            log::warn!("request {id}: SCIM gives the role of administrators: dropped");
-        }
+    fn drop_admin_roles(&self, claims: &mut JsonObject) {
+        self.app.drop_admin_roles(self.request, "SCIM", claims);
     }
 
     fn found(&self, subject: &Subject) -> Result<ScimUser, ScimRefusal> {
@@ -363,7 +359,7 @@ impl ScimRequest<'_> {
             client_id: Some(&self.client_id),
             sub: Some(subject),
             detail,
-            ..AuditEvent::default().by(self.request.source, &self.request.id)
+            ..self.request.caused(AuditEvent::default())
         }
     }
 

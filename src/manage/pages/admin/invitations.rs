@@ -80,6 +80,15 @@ impl InviteProblem {
     }
 }
 
+/// The form for one person, as it is drawn.
+pub struct InviteForm<'a> {
+    pub typed: &'a Newcomer,
+    /// The one that was chosen.
+    pub tenant: &'a str,
+    pub batch: &'a str,
+    pub problem: Option<InviteProblem>,
+}
+
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
 /// `batch`, `username`, `name`, `address`, `until`, `tenant`, and any number of `role` and
 /// `offered`.
@@ -87,12 +96,15 @@ pub fn invite_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
     invitation: Invitation<'_>,
-    typed: &Newcomer,
-    chosen: &str,
-    batch: &str,
-    problem: Option<InviteProblem>,
+    drawn: InviteForm<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
+    let InviteForm {
+        typed,
+        tenant,
+        batch,
+        problem,
+    } = drawn;
     let told = problem.map(|problem| problem.told(texts));
     let wrong = told.as_ref().and_then(|(field, _)| *field);
     let is_wrong = |field: &str| (wrong == Some(field)).then_some("true");
@@ -126,7 +138,7 @@ pub fn invite_page(
                     aria-describedby=[described("new-address")];
             }
             (until_field(texts, until, wrong == Some("until")))
-            (tenant_field(texts, invitation, chosen))
+            (tenant_field(texts, invitation, tenant))
             (role_choices(around, invitation.catalogue, invitation.given_roles, roles))
             (submit(texts.invite))
         }))

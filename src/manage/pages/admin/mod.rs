@@ -13,6 +13,7 @@ pub mod roles;
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use gatepost_protocol::words::joined::joined;
 use gatepost_server::pages::frame::{
     Chrome, brand_mark, button_to, framed, hidden, problem_notice, script, submit, title_with,
 };
@@ -104,7 +105,7 @@ impl AdminChrome<'_> {
         let encoded = asked.map(|(name, value)| {
             format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
         });
-        let query = Vec::from_iter(encoded).join("&");
+        let query = joined("&", encoded);
         let joint = if query.is_empty() { "" } else { "?" };
         self.address(&format!("{page}{joint}{query}"))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::pages::admin::invitations::invite_hint;
 use crate::pages::admin::people::{counted, role_choices, role_name};
@@ -18,7 +18,7 @@ use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::valid_until;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
@@ -87,7 +87,7 @@ impl PersonDetails {
         typed.map(valid_until).transpose()
     }
 
-    fn claimed(claims: &Map<String, Value>) -> PersonDetails {
+    fn claimed(claims: &JsonObject) -> PersonDetails {
         let name = claims.text("name");
         let mut roles = Vec::from_iter(roles_of(claims).into_iter().map(str::to_owned));
         roles.sort_unstable();
@@ -100,7 +100,7 @@ impl PersonDetails {
     }
 
     /// Writes the claims that are others than stored.
-    pub fn write(&self, claims: &mut Map<String, Value>) {
+    pub fn write(&self, claims: &mut JsonObject) {
         let stored = PersonDetails::claimed(claims);
         let texts = [
             ("name", &self.name, stored.name),

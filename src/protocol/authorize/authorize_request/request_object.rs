@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::AuthorizeRefusal;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{AuthorizeErrorCode, Reason};
 
@@ -45,14 +45,9 @@ pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
     let sendable =
         |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
     UnverifiedWayBack {
-        state: text(&payload, "state").filter(sendable),
-        response_mode: text(&payload, "response_mode"),
+        state: payload.filled("state").map(str::to_owned).filter(sendable),
+        response_mode: payload.filled("response_mode").map(str::to_owned),
     }
-}
-
-fn text(payload: &JsonObject, name: &str) -> Option<String> {
-    let text = payload.get(name)?.as_str()?;
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn was_filled(parameters: &Parameters, name: &str) -> bool {

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde_json::json;
-
 use super::{invalid_request, resources, scope, targets};
 use crate::words::client::GrantType;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError};
+use crate::words::reason::{Reason, Result};
 use crate::words::scope::ScopeSet;
 
 /// The client's own credentials. They are not handed on to the grant.
@@ -36,14 +34,14 @@ impl ExtensionRequest {
     pub fn to_json(&self) -> JsonObject {
         let mut members = JsonObject::new();
         for (name, value) in &self.parameters {
-            members.insert(name.clone(), json!(value));
+            members.set(name, value.as_str());
         }
-        members.insert(String::from("grant_type"), json!(self.grant_type));
+        members.set("grant_type", self.grant_type.as_str());
         if let Some(scope) = &self.scope {
-            members.insert(String::from("scope"), json!(scope.to_string()));
+            members.set("scope", scope.to_string());
         }
         if !self.resources.is_empty() {
-            members.insert(String::from("resource"), json!(self.resources));
+            members.set("resource", self.resources.as_slice());
         }
         members
     }
@@ -63,10 +61,7 @@ impl fmt::Debug for ExtensionRequest {
 
 /// Reads the request. No parameter may be repeated, known or not: nobody could tell which value
 /// counts.
-pub(crate) fn read(
-    parameters: &Parameters,
-    grant_type: &GrantType,
-) -> Result<ExtensionRequest, TokenError> {
+pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let own = own_parameters(parameters, exchange)?;
     Ok(ExtensionRequest {
@@ -83,10 +78,7 @@ pub(crate) fn read(
 }
 
 /// The parameters that are handed on to the grant.
-fn own_parameters(
-    parameters: &Parameters,
-    exchange: bool,
-) -> Result<BTreeMap<String, String>, TokenError> {
+fn own_parameters(parameters: &Parameters, exchange: bool) -> Result<BTreeMap<String, String>> {
     let mut seen = BTreeSet::new();
     let mut own = BTreeMap::new();
     // One pass over all, so that thousands of parameters cost no quadratic time.
@@ -128,7 +120,7 @@ fn longest(name: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -10,7 +10,7 @@ use crate::words::instant::Instant;
 use crate::words::legacy_flow::LEGACY_UNTIL;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{
-    Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
+    Reason, Result, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
     unauthorized_client,
 };
 use crate::words::scope::ScopeSet;
@@ -129,7 +129,7 @@ impl TokenRequest {
         client: &Client,
         is_extension: impl Fn(&str) -> bool,
         now: Instant,
-    ) -> Result<TokenRequest, TokenError> {
+    ) -> Result<TokenRequest> {
         let grant_type = served_grant_type(parameters, is_extension)?;
         check_grant_type(&grant_type, client, now)?;
         match grant_type {
@@ -158,7 +158,7 @@ pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
 fn served_grant_type(
     parameters: &Parameters,
     is_extension: impl Fn(&str) -> bool,
-) -> Result<GrantType, TokenError> {
+) -> Result<GrantType> {
     let name = parameters
         .bounded("grant_type", parameters::OTHER)
         .map_err(invalid_request)?;
@@ -172,11 +172,7 @@ fn served_grant_type(
     }
 }
 
-fn check_grant_type(
-    grant_type: &GrantType,
-    client: &Client,
-    now: Instant,
-) -> Result<(), TokenError> {
+fn check_grant_type(grant_type: &GrantType, client: &Client, now: Instant) -> Result {
     let is_over = *grant_type == GrantType::Password && client.legacy_is_over(now);
     if !is_over && client.allows_grant(grant_type) {
         return Ok(());
@@ -187,23 +183,27 @@ fn check_grant_type(
     })
 }
 
-fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
-    let code = handle(parameters, "code", Reason::UnknownCode)?;
+fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest> {
+    let code = handle(parameters, "code", Reason::MissingCode, Reason::UnknownCode)?;
     let redirect_uri = parameters
         .bounded("redirect_uri", parameters::REDIRECT_URI)
         .map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
-        code: SecretText::new(required(code, Reason::MissingCode)?),
+        code,
         redirect_uri: required(redirect_uri, Reason::MissingTokenRedirectUri)?.to_owned(),
         code_verifier: code_verifier(parameters)?,
         resources: resources(parameters)?,
     })
 }
 
-fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
-    let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
+fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest> {
     Ok(RefreshTokenRequest {
-        refresh_token: SecretText::new(required(refresh_token, Reason::MissingRefreshToken)?),
+        refresh_token: handle(
+            parameters,
+            "refresh_token",
+            Reason::MissingRefreshToken,
+            Reason::UnknownRefreshToken,
+        )?,
         scope: scope(parameters)?,
         resources: resources(parameters)?,
     })
@@ -211,13 +211,14 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
 
 /// A code or token. One that is too long is not ours: the error is `invalid_grant`, as for an
 /// unknown one.
-fn handle<'a>(
-    parameters: &'a Parameters,
+fn handle(
+    parameters: &Parameters,
     name: &str,
+    missing: Reason,
     unknown: Reason,
-) -> Result<Option<&'a str>, TokenError> {
+) -> Result<SecretText> {
     match parameters.bounded(name, parameters::HANDLE) {
-        Ok(sent) => Ok(sent),
+        Ok(sent) => required(sent, missing).map(SecretText::new),
         Err(Reason::OverlongParameter) => Err(invalid_grant(unknown)),
         Err(reason) => Err(invalid_request(reason)),
     }
@@ -225,7 +226,7 @@ fn handle<'a>(
 
 /// Reads `code_verifier`. Its length is not checked here: a wrong verifier uses up the code, and so
 /// must one that is too long.
-fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
+fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier> {
     let sent = parameters.single("code_verifier");
     Ok(match sent.map_err(invalid_request)? {
         Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
@@ -237,7 +238,7 @@ fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenErro
 fn client_credentials(
     parameters: &Parameters,
     client: &Client,
-) -> Result<ClientCredentialsRequest, TokenError> {
+) -> Result<ClientCredentialsRequest> {
     if !client.is_confidential() {
         return Err(unauthorized_client(Reason::PublicClientCredentials));
     }
@@ -247,7 +248,7 @@ fn client_credentials(
     })
 }
 
-fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest, TokenError> {
+fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest> {
     if !client.allows_identity_provider(LOCAL) {
         return Err(unauthorized_client(Reason::NoPasswordSignIn));
     }
@@ -270,16 +271,20 @@ fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest,
     })
 }
 
-fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError> {
-    let device_code = handle(parameters, "device_code", Reason::UnknownDeviceCode)?;
+fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest> {
     Ok(DeviceCodeRequest {
-        device_code: SecretText::new(required(device_code, Reason::MissingDeviceCode)?),
+        device_code: handle(
+            parameters,
+            "device_code",
+            Reason::MissingDeviceCode,
+            Reason::UnknownDeviceCode,
+        )?,
         resources: resources(parameters)?,
     })
 }
 
 /// Reads `scope`; `None` when it was not sent.
-pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
+pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>> {
     let Some(text) = parameters
         .bounded("scope", parameters::SCOPE)
         .map_err(invalid_request)?
@@ -293,12 +298,12 @@ pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
 }
 
 /// Reads `resource`, which may be sent up to ten times (RFC 8707 §2).
-pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
+pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>> {
     targets(parameters, "resource")
 }
 
 /// The values of a repeatable parameter, each once.
-fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
+fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>> {
     let mut targets: Vec<String> = Vec::new();
     for (sent, target) in parameters
         .all(name)
@@ -315,7 +320,7 @@ fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenErro
     Ok(targets)
 }
 
-fn required<T>(sent: Option<T>, missing: Reason) -> Result<T, TokenError> {
+fn required<T>(sent: Option<T>, missing: Reason) -> Result<T> {
     sent.ok_or_else(|| invalid_request(missing))
 }
 

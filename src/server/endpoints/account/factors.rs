@@ -3,16 +3,14 @@
 use serde_json::json;
 
 use super::{Change, draw_again, with_form};
-use crate::app::App;
 use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
-use crate::endpoints::forms::{self, Form};
+use crate::endpoints::forms::Form;
 use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
-use crate::endpoints::notices;
 use crate::endpoints::transaction::InSession;
 use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
@@ -57,7 +55,7 @@ pub(super) fn go_on(
     match asked_for.filter(|_| may_change(context)) {
         Some("add_app") => add_app_here(change),
         Some("add_passkey") => add_passkey_here(change),
-        Some(_) | None => change.answer(outcome),
+        _ => change.answer(outcome),
     }
 }
 
@@ -138,14 +136,9 @@ fn after(
 
 /// The token of the form that makes recovery codes anew, for the factors that this session's user
 /// has.
-pub(super) fn recovery_codes_token(app: &App, current_session: &CurrentSession) -> String {
-    let factors = current_session.user.factors.to_string();
-    forms::issue(
-        app,
-        Form::RecoveryCodes,
-        &factors,
-        &current_session.handle.random,
-    )
+pub(super) fn recovery_codes_token(context: InSession<'_>) -> String {
+    let factors = context.current_session.user.factors.to_string();
+    context.form_token(Form::RecoveryCodes, &factors)
 }
 
 /// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two
@@ -166,8 +159,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response> {
         return refuse_without_passkey(change);
     }
     let drawn_with = current_session.user.factors.to_string();
-    let browser = Some(&current_session.handle.random);
-    if !forms::matches(app, Form::RecoveryCodes, &drawn_with, browser, form) {
+    if !context.has_form_token(Form::RecoveryCodes, &drawn_with, form) {
         return factors_changed(context);
     }
     if !may_change(context) {
@@ -177,12 +169,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response> {
     if !add(context, &codes)? {
         return factors_changed(context);
     }
-    notices::send(
-        app,
-        &context.presentation(),
-        &current_session.user,
-        AccountChange::RecoveryCodes,
-    );
+    context.notify(AccountChange::RecoveryCodes);
     Ok(recovery_page(context, &codes.texts))
 }
 
@@ -258,7 +245,6 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response> {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
-    let presentation = change.context.presentation();
-    notices::send(app, &presentation, user, AccountChange::FactorRemoved);
+    change.context.notify(AccountChange::FactorRemoved);
     draw_again(change.context, Outcome::FactorRemoved)
 }

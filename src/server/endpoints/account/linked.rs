@@ -12,8 +12,7 @@ use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
 use crate::endpoints::current_session::CurrentSession;
-use crate::endpoints::forms::{self, Form};
-use crate::endpoints::notices;
+use crate::endpoints::forms::Form;
 use crate::endpoints::transaction::{self, AuthorizationTransaction, InSession, RequestContext};
 use crate::endpoints::upstream::callback::{Back, Identified, over};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
@@ -247,8 +246,8 @@ fn draw_question(
     let page = pages::account::link_page(
         context.chrome(),
         PageForm {
-            action: &format!("{}/account", app.config.base_url.path()),
-            token: &forms::issue(app, Form::Link, &sealed, &current_session.handle.random),
+            action: &app.config.base_url.path_of("/account"),
+            token: &context.form_token(Form::Link, &sealed),
         },
         current_session.account(),
         OfferedLink {
@@ -273,13 +272,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
     let sealed = form
         .bounded("offer", parameters::HANDLE)?
         .unwrap_or_default();
-    if !forms::matches(
-        app,
-        Form::Link,
-        sealed,
-        Some(&current_session.handle.random),
-        form,
-    ) {
+    if !change.context.has_form_token(Form::Link, sealed, form) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
@@ -316,13 +309,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
     let event = link_event("identity_linked", &change, &new);
     match linked_identities::link(&app.store, &new, Some(&current_session.row), &event)? {
         Linked::Added => {
-            let presentation = change.context.presentation();
-            notices::send(
-                app,
-                &presentation,
-                &current_session.user,
-                AccountChange::Linked,
-            );
+            change.context.notify(AccountChange::Linked);
             change.answer(Outcome::IdentityLinked(&provider.display_name))
         }
         Linked::Taken(owner) if owner == current_session.user.sub => {
@@ -413,13 +400,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response> {
     let counted = users::address_counts(&app.store, sub, address)?;
     let unlinked = linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)?;
     if counted && unlinked == Unlinked::Done {
-        let presentation = change.context.presentation();
-        notices::send(
-            app,
-            &presentation,
-            &current_session.user,
-            AccountChange::Unlinked,
-        );
+        change.context.notify(AccountChange::Unlinked);
     }
     match unlinked {
         Unlinked::Done if current_session.read_again(app)?.is_some() => {
@@ -427,7 +408,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response> {
         }
         // The session of this browser was one of those that ended with it.
         Unlinked::Done => {
-            let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+            let signed_out = answers::see_other(app.config.base_url.path_of("/logout"));
             Ok(cookies::remove_session(&app.config, signed_out))
         }
         Unlinked::NotTheirs => change.problem(AccountProblem::NothingThere),

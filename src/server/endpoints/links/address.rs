@@ -11,7 +11,6 @@ use crate::endpoints::account::{address, draw_again};
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::notices;
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::endpoints::transaction::{AuthorizationTransaction, InSession, RequestContext};
 use crate::http::Response;
@@ -65,17 +64,16 @@ impl Link for AddressLink {
 }
 
 fn sign_in_first(page: &TiedPage<'_>) -> Response {
-    let path = page.app.config.base_url.path();
-    let account = page.presentation.in_its_language(format!("{path}/account"));
+    let account = page.app.config.base_url.path_of("/account");
+    let account = page.presentation.in_its_language(account);
     let markup = pages::forgotten::sign_in_to_confirm_page(page.chrome(), &account);
     answers::plain_page(200, markup)
 }
 
 fn ask(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Response {
-    let random = &context.current_session.handle.random;
     let form = PageForm {
         action: &page.address(PAGE),
-        token: &forms::issue(context.app, Form::NewAddress, &page.sealed, random),
+        token: &context.form_token(Form::NewAddress, &page.sealed),
     };
     let account = address(context, "/account");
     let markup = pages::forgotten::address_page(page.chrome(), form, &link.new, &account);
@@ -83,14 +81,8 @@ fn ask(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Respo
 }
 
 fn take(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Result<Response> {
-    let InSession {
-        app,
-        current_session,
-        ..
-    } = context;
-    let form = forms::read_post(app, context.request)?;
-    let browser = Some(&current_session.handle.random);
-    if !forms::matches(app, Form::NewAddress, &page.sealed, browser, &form) {
+    let form = forms::read_post(context.app, context.request)?;
+    if !context.has_form_token(Form::NewAddress, &page.sealed, &form) {
         return Ok(ask(context, page, link));
     }
     if !change_address(context, link)? {
@@ -126,7 +118,7 @@ fn change_address(context: InSession<'_>, link: &AddressLink) -> Result<bool> {
     }
     users::note_shared_address(&app.store, &user.sub, "user", &event)?;
     if counted && old != Some(link.new.as_str()) {
-        notices::send(app, &context.presentation(), user, AccountChange::Address);
+        context.notify(AccountChange::Address);
     }
     Ok(true)
 }

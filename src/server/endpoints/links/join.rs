@@ -1,7 +1,7 @@
 //! Links from the letters of sign-up links. Each makes one account, for the address that the letter
 //! went to.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::flow::{Link, is_over};
 use super::password::sign_in;
@@ -22,7 +22,7 @@ use crate::pages::join::{JoinProblem, Typed};
 use gatepost_protocol::login::sign_up::JoinLink;
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, encode};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::StoreError;
@@ -141,28 +141,18 @@ impl Joining<'_> {
     }
 
     fn claims(&self, name: &str) -> JsonObject {
-        let mut claims = JsonObject::from_iter([
-            (
-                String::from("email"),
-                Value::from(self.link.address.as_str()),
-            ),
-            (String::from("email_verified"), Value::from(true)),
-        ]);
+        let mut claims = JsonObject::new();
+        claims.set("email", self.link.address.as_str());
+        claims.set("email_verified", true);
         if !name.is_empty() {
-            claims.insert(String::from("name"), Value::from(name));
+            claims.set("name", name);
         }
         let roles: Vec<&str> = self.sign_up.roles.iter().map(String::as_str).collect();
         set_roles(&mut claims, &roles);
-        self.drop_admin_roles(&mut claims);
+        // A link can be older than the setting that makes one of its roles that of administrators.
+        let request = self.page.presentation.request;
+        let app = self.page.app;
+        app.drop_admin_roles(request, "a sign-up link", &mut claims);
         claims
-    }
-
-    /// A link can be older than the setting that makes one of its roles that of administrators.
-    fn drop_admin_roles(&self, claims: &mut JsonObject) {
-        let administration = self.page.app.config.administration.as_ref();
-        if administration.is_some_and(|set| set.keep_admin_roles(&JsonObject::new(), claims)) {
-            let id = &self.page.presentation.request.id;
-            log::warn!("request {id}: a sign-up link gives the role of administrators: dropped");
-        }
     }
 }

@@ -106,10 +106,7 @@ impl FactorForm<'_> {
                     Ok(answers::noted(page, reason))
                 }
             },
-            Some(_) => {
-                let path = app.config.base_url.path();
-                Ok(answers::see_other(format!("{path}/")))
-            }
+            Some(_) => Ok(answers::see_other(app.config.base_url.path_of("/"))),
             None => match show_code(context, &self.found, &form) {
                 Ok(()) => Ok(self.go_on()),
                 Err(stopped) => {

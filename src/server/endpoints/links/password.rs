@@ -228,7 +228,7 @@ impl PasswordForm<'_> {
         let username = user.username.as_deref().unwrap_or_default();
         let waiting = match self.letter {
             Some(LinkOrigin::With(OnTheWay(sealed))) => transaction::open_text(app, sealed).ok(),
-            Some(_) | None => None,
+            _ => None,
         };
         let done = match self.letter {
             Some(_) => DoneByLink::PasswordSetBy(username),

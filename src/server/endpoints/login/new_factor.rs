@@ -17,7 +17,6 @@ use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
-use crate::endpoints::notices;
 use crate::endpoints::transaction::{InSession, unknown_action};
 use crate::http::{Body, Request, Response};
 use crate::keys::random;
@@ -245,8 +244,7 @@ fn add(
         app.store.confirm()?;
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
-    let presentation = context.presentation();
-    notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    context.notify(AccountChange::FactorAdded);
     Ok(if is_first {
         Added::First {
             handle,

@@ -111,7 +111,7 @@ fn check_nonce(app: &App, proof: &DpopProof, client: &Client, now: Instant) -> R
     }
     match &proof.nonce {
         Some(nonce) if bucket_of(app, nonce, nonce_buckets(now)).is_some() => Ok(()),
-        Some(_) | None => Err(Reason::ProofNonce),
+        _ => Err(Reason::ProofNonce),
     }
 }
 

@@ -121,9 +121,7 @@ pub fn revoke_presented(app: &App, request: &Request) -> Result<Response> {
     revoke(app, request, client_id, &parameters)
         .map_err(|failure| failure.about(client_id, None))?;
     // RFC 7009 §2.2 asks for no content; some libraries cannot read an empty answer.
-    let mut response = answers::json(200, &json!({}));
-    response.note.client_id = Some(client_id.to_string());
-    Ok(response)
+    Ok(answers::json(200, &json!({})).about(client_id))
 }
 
 fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Parameters) -> Result {
@@ -149,7 +147,7 @@ fn revoke_grant(
     };
     let event = AuditEvent {
         event: "grant_revoked",
-        ..AuditEvent::of(&grant).by(request.source, &request.id)
+        ..request.caused(AuditEvent::of(&grant))
     };
     grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
 }
@@ -166,7 +164,7 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         client_id: Some(&token.client_id),
         sub: user.map(|user| &user.subject),
         sid: user.and_then(|user| user.sid.as_ref()),
-        ..AuditEvent::default().by(request.source, &request.id)
+        ..request.caused(AuditEvent::default())
     };
     let jti = token.jti.encode();
     let room = app.now().plus(app.longest_access_token_lifetime());

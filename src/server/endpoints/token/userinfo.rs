@@ -44,8 +44,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
 /// Answers with the claims, as far as the client's registration goes now.
 fn claims(app: &App, token: &AccessToken, user: &User, client: &Client) -> Response {
     let claims = response(token, user, client, &app.registry.snapshot().catalogue);
-    let mut answer = answers::json(200, &claims);
-    answer.note.client_id = Some(token.client_id.to_string());
+    let answer = answers::json(200, &claims).about(&token.client_id);
     dpop::with_nonce(app, client, answer, app.now())
 }
 

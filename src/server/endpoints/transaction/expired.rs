@@ -110,7 +110,7 @@ fn begun_anew(app: &App, expired: &SealedRequest) -> Option<String> {
 }
 
 fn to_own_page(presentation: Presentation<'_>, page: &str, tenant: &Option<String>) -> Response {
-    let mut address = format!("{}{page}", presentation.config.base_url.path());
+    let mut address = presentation.config.base_url.path_of(page);
     if let Some(tenant) = tenant {
         let joint = if page.contains('?') { '&' } else { '?' };
         let encoded: String = form_urlencoded::byte_serialize(tenant.as_bytes()).collect();

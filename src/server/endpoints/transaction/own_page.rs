@@ -3,9 +3,11 @@
 use super::{AuthorizationTransaction, InSession, RequestContext, seal};
 use crate::app::App;
 use crate::app::failure::Result;
+use crate::app::letters::AccountChange;
 use crate::config::Config;
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::notices;
 use crate::http::{Request, Response};
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending, LandingPage};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
@@ -61,6 +63,14 @@ pub fn to_signed_in(
 pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response> {
     let transaction = AuthorizationTransaction::resume(app, seal(app, purpose))?;
     Ok(answers::see_other(transaction.page(app, "/login")))
+}
+
+impl InSession<'_> {
+    /// Tells the user of this session what changed about their account.
+    pub fn notify(&self, change: AccountChange) {
+        let user = &self.current_session.user;
+        notices::send(self.app, &self.presentation(), user, change);
+    }
 }
 
 impl AuthorizationTransaction {

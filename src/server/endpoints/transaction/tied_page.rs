@@ -59,12 +59,11 @@ impl<'a> TiedPage<'a> {
 
     /// What the audit log is told of a user who did something here.
     pub fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
-        let request = self.presentation.request;
         AuditEvent {
             event,
             sub: Some(sub),
             detail,
-            ..AuditEvent::default().by(request.source, &request.id)
+            ..self.presentation.request.caused(AuditEvent::default())
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::departure::{self, Flow};
@@ -33,6 +33,7 @@ use gatepost_protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims, external_url};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
@@ -309,7 +310,7 @@ impl Entry<'_> {
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
     /// in between, `Conflict` when the user was changed.
-    fn find_or_provision(&self, said: &Map<String, Value>) -> Result<AccountFound, StoreError> {
+    fn find_or_provision(&self, said: &JsonObject) -> Result<AccountFound, StoreError> {
         let store = &self.app.store;
         let tenant = self.transaction.request.acr_values.tenant.as_ref();
         let issuer = self.provider.authority();
@@ -331,11 +332,7 @@ impl Entry<'_> {
     }
 
     /// Takes over what the provider says, where that changes something.
-    fn update(
-        &self,
-        linked: LinkedUser,
-        said: &Map<String, Value>,
-    ) -> Result<CurrentUser, StoreError> {
+    fn update(&self, linked: LinkedUser, said: &JsonObject) -> Result<CurrentUser, StoreError> {
         let mut found = linked.found;
         let before = &linked.claims;
         let current = &found.user.claims;
@@ -359,10 +356,10 @@ impl Entry<'_> {
     }
 
     /// Adds the user, who is new here.
-    fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
+    fn provision(&self, said: &JsonObject) -> Result<CurrentUser, StoreError> {
         let store = &self.app.store;
         let tenant = self.transaction.request.acr_values.tenant.as_ref();
-        let said = self.without_admin_roles(said, &Map::new());
+        let said = self.without_admin_roles(said, &JsonObject::new());
         let mut claims = self.identity.own_word.clone();
         claims.extend(said.clone());
         let user = new_user(tenant, claims);
@@ -389,11 +386,7 @@ impl Entry<'_> {
 
     /// What the provider says, but for the roles of administrators: it neither gives nor takes
     /// them. The log tells of those that the user does not have at `current`.
-    fn without_admin_roles(
-        &self,
-        said: &Map<String, Value>,
-        current: &Map<String, Value>,
-    ) -> Map<String, Value> {
+    fn without_admin_roles(&self, said: &JsonObject, current: &JsonObject) -> JsonObject {
         let Some(administration) = &self.app.config.administration else {
             return said.clone();
         };
@@ -424,7 +417,7 @@ impl Entry<'_> {
             client_id: self.transaction.client_id(),
             sub: Some(sub),
             detail,
-            ..AuditEvent::default().by(self.request.source, &self.request.id)
+            ..self.request.caused(AuditEvent::default())
         }
     }
 
@@ -465,7 +458,7 @@ impl Entry<'_> {
     }
 }
 
-fn new_user(tenant: Option<&TenantName>, claims: Map<String, Value>) -> UserRow {
+fn new_user(tenant: Option<&TenantName>, claims: JsonObject) -> UserRow {
     UserRow {
         sub: Subject::of_random(random::bytes()),
         username: None,

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::app::App;
 use crate::app::failure::{Failure, Stopped};
 use crate::app::fetched::{Provenance, Sought};
@@ -19,9 +17,9 @@ use gatepost_protocol::upstream::claims::{
 use gatepost_protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, TokenProblem};
 use gatepost_protocol::upstream::metadata::{self, SecretTransport, UpstreamMetadata};
 use gatepost_protocol::upstream::round_trip::RoundTrip;
-use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, external_url};
+use gatepost_protocol::upstream::{Result, UpstreamIdentity, UpstreamProblem, external_url};
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
-use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
 
@@ -47,7 +45,7 @@ pub fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Identity
 pub(crate) fn secret<'a>(
     snapshot: &'a Snapshot,
     provider: &IdentityProvider,
-) -> Result<Option<&'a SecretText>, UpstreamProblem> {
+) -> Result<Option<&'a SecretText>> {
     match snapshot.provider_secrets.get(&provider.name) {
         None => Ok(None),
         Some(Some(secret)) => Ok(Some(secret)),
@@ -65,7 +63,7 @@ pub(crate) fn identity(
     provider: &IdentityProvider,
     trip: &RoundTrip,
     callback: &Parameters,
-) -> Result<UpstreamIdentity, UpstreamProblem> {
+) -> Result<UpstreamIdentity> {
     let secret = secret(snapshot, provider)?;
     let connection = Connection::open(app, provider)?;
     let metadata = &connection.metadata;
@@ -106,7 +104,7 @@ pub(crate) fn identity(
         id_token: verified.id_token,
         own_word: match provider.posts_answer {
             true => answers::own_word(callback),
-            false => Map::new(),
+            false => JsonObject::new(),
         },
     })
 }
@@ -114,16 +112,13 @@ pub(crate) fn identity(
 /// What a provider says of the user, verified.
 struct VerifiedUser {
     facts: IdTokenFacts,
-    claims: Map<String, Value>,
+    claims: JsonObject,
     id_token: Option<SecretText>,
 }
 
 impl<'a> Connection<'a> {
     /// Finds what is needed to speak to a provider; everything with it must be over in 5 s.
-    pub(crate) fn open(
-        app: &'a App,
-        provider: &'a IdentityProvider,
-    ) -> Result<Connection<'a>, UpstreamProblem> {
+    pub(crate) fn open(app: &'a App, provider: &'a IdentityProvider) -> Result<Connection<'a>> {
         let deadline = Deadline::usual();
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
@@ -163,7 +158,7 @@ impl<'a> Connection<'a> {
         code: &SecretText,
         trip: &RoundTrip,
         secret: Option<&SecretText>,
-    ) -> Result<UpstreamTokens, UpstreamProblem> {
+    ) -> Result<UpstreamTokens> {
         let client_id = self.provider.client_id.as_str();
         let redirect_uri = external_url(self.app.issuer(), &self.provider.name, "callback");
         let mut fields = vec![
@@ -205,7 +200,7 @@ impl<'a> Connection<'a> {
         place: &Place<'_>,
         what: &str,
         request: OutboundRequest<'_>,
-    ) -> Result<OutboundAnswer, UpstreamProblem> {
+    ) -> Result<OutboundAnswer> {
         let request = request
             .header("Accept", "application/json")
             .by(self.deadline);
@@ -222,7 +217,7 @@ impl<'a> Connection<'a> {
         what: &str,
         jws: &UnverifiedJws,
         provenance: Provenance,
-    ) -> Result<Map<String, Value>, UpstreamProblem> {
+    ) -> Result<JsonObject> {
         let UpstreamMetadata {
             jwks_uri,
             algorithms,
@@ -261,7 +256,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     /// Asks a provider with an issuer: the ID token says who the user is.
-    fn by_id_token(&self, trip: &RoundTrip) -> Result<VerifiedUser, UpstreamProblem> {
+    fn by_id_token(&self, trip: &RoundTrip) -> Result<VerifiedUser> {
         let connection = self.connection;
         let Some(token) = &self.tokens.id_token else {
             let cause = "the token endpoint's answer has no id_token";
@@ -293,11 +288,7 @@ impl Exchange<'_> {
 
     /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is
     /// mapped.
-    fn further_claims(
-        &self,
-        claims: &Map<String, Value>,
-        subject: &str,
-    ) -> Result<Option<Map<String, Value>>, UpstreamProblem> {
+    fn further_claims(&self, claims: &JsonObject, subject: &str) -> Result<Option<JsonObject>> {
         let Connection {
             provider, metadata, ..
         } = self.connection;
@@ -320,7 +311,7 @@ impl Exchange<'_> {
         endpoint: &str,
         emails_endpoint: Option<&str>,
         subject_claim: &str,
-    ) -> Result<VerifiedUser, UpstreamProblem> {
+    ) -> Result<VerifiedUser> {
         let user_info = self.user_info(endpoint)?;
         let unusable = "the userinfo endpoint's answer has no usable subject: \
                         the member that subject_claim names must be a text or a whole number";
@@ -348,7 +339,7 @@ impl Exchange<'_> {
         })
     }
 
-    fn user_info(&self, endpoint: &str) -> Result<Map<String, Value>, UpstreamProblem> {
+    fn user_info(&self, endpoint: &str) -> Result<JsonObject> {
         let answer = self.ask(USERINFO, endpoint)?;
         let content_type = answer.content_type.as_deref().unwrap_or_default();
         let is_jwt = answer.status == 200
@@ -364,7 +355,7 @@ impl Exchange<'_> {
 
     /// The claims of an answer that is a JWT (OpenID Connect Core §5.3.2): signed like an ID token,
     /// by the provider and for us.
-    fn signed_user_info(&self, body: &[u8]) -> Result<Map<String, Value>, UpstreamProblem> {
+    fn signed_user_info(&self, body: &[u8]) -> Result<JsonObject> {
         let connection = self.connection;
         let jws = unverified_jws(SIGNED_USERINFO, &String::from_utf8_lossy(body))?;
         let asker = Asker::Seated(self.place);
@@ -378,7 +369,7 @@ impl Exchange<'_> {
 
     /// The answer of an endpoint to the access token. `what` names the endpoint in the cause of a
     /// failure.
-    fn ask(&self, what: &str, endpoint: &str) -> Result<OutboundAnswer, UpstreamProblem> {
+    fn ask(&self, what: &str, endpoint: &str) -> Result<OutboundAnswer> {
         let bearer = SecretText::new(format!("Bearer {}", self.tokens.access_token.expose()));
         let request = OutboundRequest::get(endpoint).header("Authorization", bearer.expose());
         self.connection.send(self.place, what, request)
@@ -387,7 +378,7 @@ impl Exchange<'_> {
 
 /// A JWT of a provider, before its signature is verified. `what` names it in the cause of a
 /// failure.
-fn unverified_jws(what: &str, text: &str) -> Result<UnverifiedJws, UpstreamProblem> {
+fn unverified_jws(what: &str, text: &str) -> Result<UnverifiedJws> {
     let jws =
         UnverifiedJws::parse(text).ok_or_else(|| not_believed(what, TokenProblem::Malformed))?;
     id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP)

@@ -11,6 +11,7 @@ use gatepost_protocol::discovery::{
     PUSHED_REQUEST_PATH, REGISTRATION_EXPORT_PATH, TOKEN_PATH, USERINFO_PATH,
 };
 use gatepost_protocol::token::dpop_proof::NONCE_HEADER;
+use gatepost_protocol::words::joined::joined;
 use gatepost_registration::finding::Finding;
 use gatepost_server::endpoints::metrics::AS_REFUSAL;
 use gatepost_server::outbound::{OutboundAnswer, OutboundError};
@@ -46,7 +47,7 @@ impl Faults {
 impl fmt::Display for Faults {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = |fault: &Fault| format!("{} at {}", fault.what, fault.paths.join(", "));
-        out.write_str(&self.0.iter().map(told).collect::<Vec<_>>().join("; "))
+        out.write_str(&joined("; ", self.0.iter().map(told)))
     }
 }
 

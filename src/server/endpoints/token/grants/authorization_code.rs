@@ -31,7 +31,8 @@ pub fn handle(
     let grant = &code.grant;
     let attempt = random::bytes();
     // The statement chooses the event's name: `code_redeemed`, `code_refused` or `code_replayed`.
-    let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
+    let event = context.request.caused(AuditEvent::of(grant));
+    let replayed = event.as_event("code_replayed");
     let verdict = redeem(
         &code,
         request,
@@ -49,7 +50,7 @@ pub fn handle(
             return Err(invalid_grant(reason));
         }
         CodeVerdict::ReplayOnly(reason) => {
-            grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
+            grants::revoke(&app.store, grant.id, Some(&grant.client_id), &replayed)?;
             return Err(invalid_grant(reason));
         }
         CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
@@ -59,7 +60,7 @@ pub fn handle(
         Ok(narrowed) => narrowed,
         Err(error) => {
             // A code that was used before is a replay, whatever else is wrong with the request.
-            grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
+            grants::revoke(&app.store, grant.id, Some(&grant.client_id), &replayed)?;
             return Err(error.into());
         }
     };

@@ -51,7 +51,7 @@ pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<
     };
     let grant = begun(context, given);
     // The statement chooses the event's name: `device_code_redeemed` or `grant_refused`.
-    let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
+    let event = context.request.caused(AuditEvent::of(&grant));
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {
         DeviceRedemption::Issued(user) => {
             issue::of_grant(context, narrowed, &grant, &user, &grant.scope, None)

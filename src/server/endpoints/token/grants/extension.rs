@@ -251,9 +251,8 @@ fn enter(context: GrantContext<'_>, grant: &Grant, request: &ExtensionRequest) -
     let event = AuditEvent {
         event: "grant_begun",
         detail: json!({"grant_type": request.grant_type}),
-        ..AuditEvent::of(grant)
+        ..context.request.caused(AuditEvent::of(grant))
     };
-    let event = event.by(context.request.source, &context.request.id);
     match grants::begin(&context.app.store, grant, random::bytes(), &event)? {
         Some(_) => Ok(()),
         None => Err(invalid_grant(Reason::GrantNoLongerStands)),

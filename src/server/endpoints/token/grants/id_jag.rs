@@ -44,7 +44,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
         sub: Some(&granted.sign_in.subject),
         sid: granted.sign_in.sid.as_ref(),
         detail,
-        ..AuditEvent::default().by(context.request.source, &context.request.id)
+        ..context.request.caused(AuditEvent::default())
     };
     audit_events::insert(&app.store, &event)?;
     app.note_use(&client.client_id);

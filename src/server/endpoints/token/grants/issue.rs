@@ -153,7 +153,7 @@ impl<'a> Issue<'a> {
                 };
                 Some(self.id_token(user, &beside)?)
             }
-            Some(_) | None => None,
+            _ => None,
         };
         let refresh_token = self.refresh_token();
         self.app.note_use(&self.client.client_id);
@@ -227,7 +227,7 @@ impl<'a> Issue<'a> {
                 };
                 Some(self.id_token(user, &beside)?)
             }
-            Some(_) | None => None,
+            _ => None,
         };
         self.app.note_use(&self.client.client_id);
         Ok(Issued {

@@ -73,9 +73,8 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
     };
     let event = AuditEvent {
         event: "password_granted",
-        ..AuditEvent::of(&grant)
+        ..context.request.caused(AuditEvent::of(&grant))
     };
-    let event = event.by(context.request.source, &context.request.id);
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
     app.note_flow(&client.client.client_id, LegacyFlow::Password);

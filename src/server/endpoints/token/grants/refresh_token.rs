@@ -51,7 +51,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     };
     // The statement chooses the event's name: `refreshed`, `refresh_repeated` or
     // `refresh_token_replayed`.
-    let event = AuditEvent::default().by(context.request.source, &context.request.id);
+    let event = context.request.caused(AuditEvent::default());
     let at_once = match within(
         request,
         presented.key,
@@ -85,7 +85,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
             if error.reason == Reason::GrantRevoked {
                 let event = AuditEvent {
                     event: "grant_revoked",
-                    ..AuditEvent::of(&grant).by(context.request.source, &context.request.id)
+                    ..context.request.caused(AuditEvent::of(&grant))
                 };
                 grants::revoke(&app.store, handle.grant, Some(client_id), &event)?;
             }

@@ -96,6 +96,6 @@ fn user(context: GrantContext<'_>, subject: &Subject) -> Result<CurrentUser> {
     let found = users::find_for_client(&context.app.store, subject, Some(&client.client_id))?;
     match found {
         Some(found) if client.is_open_to(found.user.claims.get("role")) => Ok(found),
-        Some(_) | None => Err(invalid_request(Reason::InvalidSubjectToken).into()),
+        _ => Err(invalid_request(Reason::InvalidSubjectToken).into()),
     }
 }
