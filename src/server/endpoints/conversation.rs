@@ -405,7 +405,7 @@ fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response> 
         someone_else: context.someone_else,
     };
     match depart(context.app, context.request, purpose, provider) {
-        Ok(response) => Ok(context.without_leftovers(response)),
+        Ok(response) => Ok(login::without_leftovers(context, response)),
         Err(stopped) => login::after_failure(context, provider, &stopped.refusal()?),
     }
 }

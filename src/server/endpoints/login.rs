@@ -401,7 +401,15 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         page = answers::noted(page, Reason::UnboundRequest);
         page.note.detail = Some(bound_session::skipped_detail(context.request));
     }
-    context.without_leftovers(page)
+    without_leftovers(context, page)
+}
+
+/// The answer. Where no session stands, it has this browser forget what is left of bound ones.
+pub fn without_leftovers(context: RequestContext<'_>, response: Response) -> Response {
+    if context.current_session.is_some() || context.refused.is_some() {
+        return response;
+    }
+    bound_session::forget(context.app, context.request, response, false)
 }
 
 /// The account chooser.

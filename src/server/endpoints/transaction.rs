@@ -21,7 +21,6 @@ use crate::app::failure::{Failure, Result};
 use crate::app::metadata_documents::undescribed;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::bound_session;
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::forms::{self, Form, require_form};
 use crate::http::{Method, Request, Response};
@@ -565,14 +564,6 @@ impl<'a> RequestContext<'a> {
     pub fn in_session(self) -> Option<InSession<'a>> {
         self.current_session
             .map(|current_session| self.within(current_session))
-    }
-
-    /// The answer. Where no session stands, it has this browser forget what is left of bound ones.
-    pub fn without_leftovers(&self, response: Response) -> Response {
-        if self.current_session.is_some() || self.refused.is_some() {
-            return response;
-        }
-        bound_session::forget(self.app, self.request, response, false)
     }
 
     /// Ends the request without what was asked for. A client is told why; everybody else goes back
