@@ -241,7 +241,7 @@ fn by_proof(client: &Client) -> Option<Finding> {
 
 /// Who signs in at each visit. `bound_sessions`: browsers are asked to bind their sessions.
 pub fn by_bound_session(client: &Client, bound_sessions: bool) -> Option<Finding> {
-    let rule = "require_bound_session: people sign in again 90 seconds after they did";
+    let rule = "require_bound_session: a sign-in counts for 90 seconds";
     client.require_bound_session.then(|| {
         if bound_sessions {
             Finding::fine(format!(
@@ -249,7 +249,7 @@ pub fn by_bound_session(client: &Client, bound_sessions: bool) -> Option<Finding
             ))
         } else {
             Finding::weak(format!(
-                "{rule}, each of them, because GATEPOST_BOUND_SESSIONS is off"
+                "{rule}, anybody's, because GATEPOST_BOUND_SESSIONS is off"
             ))
         }
     })

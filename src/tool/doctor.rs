@@ -97,16 +97,13 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
     let no_list = unread.as_deref().unwrap_or_default();
     let unfit = config.bound_sessions_fault();
     let no_binding = unfit.unwrap_or_default();
-    let administration = config.administration.as_ref();
-    let is_admin_closed =
-        !config.bound_sessions && administration.is_some_and(|set| set.requires_bound_session);
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
         unfit.is_some() => broken "{no_binding}",
-        is_admin_closed
+        config.closes_admin()
             => weak "nobody gets to /admin: GATEPOST_ADMIN_BOUND_SESSION is on, and \
                      GATEPOST_BOUND_SESSIONS is off",
     } else "every name is known, every value fits");

@@ -68,7 +68,8 @@ fn a_stolen_session_cookie_is_worth_nothing_once_half_a_minute_has_passed() {
         thief.get("/account").assert_leads_to("/login");
     }
     gatepost.await_log("why", |log| {
-        log.contains("reason=\"GP1480\" detail=\"skipped quota_exceeded\"")
+        log.contains("reason=\"GP1480\" detail=\"sid ")
+            && log.contains(", skipped quota_exceeded\"")
     });
     assert_eq!(gatepost.database.events("bound_session_refused"), 1);
     let hour_ago = "UPDATE sessions SET refused_at = refused_at - interval '1 hour'";

@@ -67,6 +67,9 @@ fn a_session_without_a_key_counts_for_90_seconds_and_then_asks_each_time() {
         assert!(is_signed_in(&mut browser), "other clients go on");
         let silent = browser.get(&request_of("strict", &SILENT));
         silent.assert_query("error", "login_required");
+        gatepost
+            .last_line("/connect/authorize")
+            .assert_says("GP1484");
         thief.cookies = browser.cookies.clone();
         assert!(asks(&mut thief, "strict"));
         assert!(asks_to_sign_in(&thief.visit(&beforehand)));
@@ -215,7 +218,7 @@ fn a_browser_that_binds_its_session_signs_in_once_and_its_cookies_open_nothing_e
         assert!(is_signed_in(&mut unbound.clone()));
         assert!(asks(&mut unbound.clone(), "strict"));
     }
-    let sentence = "Bound to this device";
+    let sentence = "Bound to its device";
     let account = bound.browser.get("/account");
     assert_eq!(account.text().matches(sentence).count(), 1);
     unbound.get("/account").assert_says(sentence);
@@ -245,7 +248,7 @@ fn the_tools_say_that_everybody_signs_in_at_each_visit_while_the_setting_is_off(
     for line in [vec!["client", "test", "strict"], vec!["explain", &asked]] {
         let told = gatepost.run(&line, "");
         let told = String::from_utf8(told.stdout).unwrap();
-        told.assert_says("require_bound_session: people sign in again 90 seconds after they did");
+        told.assert_says("require_bound_session: a sign-in counts for 90 seconds");
         told.assert_says("GATEPOST_BOUND_SESSIONS is off");
     }
 }
@@ -293,5 +296,5 @@ fn admin_opens_as_soon_as_the_browser_shows_its_key() {
     age(&gatepost);
     let person = browser.get("/admin/people/sub%7Cboss");
     person.assert_status(200);
-    person.assert_says("Bound to this device");
+    person.assert_says("Bound to its device");
 }

@@ -332,9 +332,14 @@ impl Gatepost {
             "used_assertions",
             "users",
         ];
+        // A server tells of a person's end by itself, once, and perhaps just then.
+        let ends = self.database.events("user_expired");
         let before = self.digests(&tables);
         let output = self.run(&["explain", "-"], what);
         let after = self.digests(&tables);
+        if self.database.events("user_expired") > ends {
+            return self.explain(what);
+        }
         assert_eq!(after, before, "explaining changed something");
         output
     }

@@ -378,7 +378,12 @@ fn is_wanted_subject(situation: &Situation<'_>, subject: &Subject) -> bool {
 
 fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
     if situation.request.prompt.none {
-        return refuse(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
+        let reason = if cause == LoginCause::Unbound {
+            Reason::UnboundSession
+        } else {
+            Reason::LoginRequired
+        };
+        return refuse(AuthorizeErrorCode::LoginRequired, reason);
     }
     let dead_end = match cause {
         LoginCause::OtherSubject => Some((AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)),

@@ -483,6 +483,9 @@ reasons! {
     UnboundAdministrator "GP1483" "This page opens only in a browser that has bound its session."
         "Sign in anew with a browser that binds its session to a key, as Chrome on Windows does. \
             GATEPOST_ADMIN_BOUND_SESSION wants it, and GATEPOST_BOUND_SESSIONS has to be on.";
+    UnboundSession "GP1484" "The client takes only sessions that are bound to their browser."
+        "Repeat the request without prompt=none: a sign-in counts for 90 seconds. The client has \
+            require_bound_session.";
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong."
         "Check both; the log does not say which.";

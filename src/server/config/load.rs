@@ -44,6 +44,12 @@ impl Config {
         )
     }
 
+    /// Whether `/admin` takes bound sessions alone, and no session is bound.
+    pub fn closes_admin(&self) -> bool {
+        let administration = self.administration.as_ref();
+        !self.bound_sessions && administration.is_some_and(|set| set.requires_bound_session)
+    }
+
     /// Reads everything; refuses with every problem there is.
     pub fn load(source: &Source) -> Result<Config, ConfigError> {
         let mut reader = Reader::new(source);

@@ -218,9 +218,10 @@ fn skipped(request: &Request) -> Skipped {
     Skipped::of(request.headers.first("secure-session-skipped"))
 }
 
-/// The same for the line of the log.
-pub fn skipped_detail(request: &Request) -> String {
-    format!("skipped {}", skipped(request).as_str())
+/// The same for the line of the log, with the session, by which the audit log is searched.
+pub fn refusal_detail(request: &Request, session: &Session) -> String {
+    let skipped = skipped(request).as_str();
+    format!("sid {}, skipped {skipped}", session.sid.as_str())
 }
 
 /// The answer to a browser that is signed in no longer. It ends the cookies that show a key, and

@@ -319,12 +319,13 @@ fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response>
 
 /// The refusal, with the reason where they must sign in because their session was refused.
 fn told(context: RequestContext<'_>, refusal: AuthorizeRefusal) -> AuthorizeRefusal {
-    if context.refused.is_none() || refusal.code != AuthorizeErrorCode::LoginRequired {
+    let is_of_session = refusal.code == AuthorizeErrorCode::LoginRequired;
+    let Some(refused) = context.refused.filter(|_| is_of_session) else {
         return refusal;
-    }
+    };
     AuthorizeRefusal {
         reason: Reason::UnboundRequest,
-        detail: Some(bound_session::skipped_detail(context.request)),
+        detail: Some(bound_session::refusal_detail(context.request, &refused.row)),
         ..refusal
     }
 }

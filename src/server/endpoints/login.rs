@@ -397,9 +397,9 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         .or(refused.map(|_| LoginProblem::KeyNotShown));
     let page = pages::login::page(form, purpose, &choices, shown, problem);
     let mut page = browser.carried_by(&app.config, answers::scripted_page(200, page));
-    if matches!(problem, Some(LoginProblem::KeyNotShown)) {
+    if let (Some(LoginProblem::KeyNotShown), Some(refused)) = (problem, refused) {
         page = answers::noted(page, Reason::UnboundRequest);
-        page.note.detail = Some(bound_session::skipped_detail(context.request));
+        page.note.detail = Some(bound_session::refusal_detail(context.request, &refused.row));
     }
     without_leftovers(context, page)
 }

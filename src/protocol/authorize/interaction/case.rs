@@ -142,8 +142,12 @@ impl Case {
             asked: self.asked.clone().with("prompt", "none"),
             ..self.clone()
         };
+        let reason = match cause {
+            LoginCause::Unbound => Reason::UnboundSession,
+            _ => Reason::LoginRequired,
+        };
         if cause != LoginCause::Prompt {
-            silent.is_refused(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
+            silent.is_refused(AuthorizeErrorCode::LoginRequired, reason);
         }
     }
 

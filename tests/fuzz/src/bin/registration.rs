@@ -43,7 +43,9 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
     };
-    let mut registered = RegisteredObjects::default();
+    let mut registered = RegisteredObjects {
+        objects: BTreeMap::new(),
+    };
     let mut has_secrets = BTreeMap::new();
     for entry in &read.entries {
         let key = (entry.kind, entry.name.clone());

@@ -78,7 +78,7 @@ fuzz_target!(|data: &[u8]| {
     let shown = show(
         &changed,
         "https://login.example/scim/1",
-        &Projection::default(),
+        &Projection::new(None, None),
     );
     let has = attributes(&changed);
     assert_eq!(read(&Value::Object(shown)), Ok(has.clone()));
