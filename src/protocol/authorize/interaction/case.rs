@@ -142,9 +142,10 @@ impl Case {
             asked: self.asked.clone().with("prompt", "none"),
             ..self.clone()
         };
-        let reason = match cause {
-            LoginCause::Unbound => Reason::UnboundSession,
-            _ => Reason::LoginRequired,
+        let reason = if cause == LoginCause::Unbound {
+            Reason::UnboundSession
+        } else {
+            Reason::LoginRequired
         };
         if cause != LoginCause::Prompt {
             silent.is_refused(AuthorizeErrorCode::LoginRequired, reason);
