@@ -7,7 +7,7 @@ use super::error::{Result, ScimError, ScimType};
 use super::filter::{comparisons, element_filter};
 
 /// What a path leads to.
-#[derive(PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Target {
     /// One attribute.
     Attribute(UserAttribute),

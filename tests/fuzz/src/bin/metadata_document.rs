@@ -119,6 +119,6 @@ fuzz_target!(|data: &[u8]| {
             redirect_uris: Vec::new(),
             ..client
         };
-        assert_eq!(otherwise, registered);
+        assert_eq!(format!("{otherwise:?}"), format!("{registered:?}"));
     }
 });
