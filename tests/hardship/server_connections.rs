@@ -64,13 +64,16 @@ fn an_idle_process_knocks_at_its_listener_four_times_a_second() {
     await_that("the thread is there", PATIENCE, || {
         rounds_of_knocking(process).is_some()
     });
-    let before = rounds_of_knocking(process).unwrap();
-    let began = Instant::now();
-    sleep(Duration::from_secs(3));
-    let rounds = (rounds_of_knocking(process).unwrap() - before) as f64;
-    let seconds = began.elapsed().as_secs_f64();
-    assert!(rounds > 1.0, "it still does: {rounds} in {seconds} s");
-    assert!(rounds < 10.0 * seconds, "{rounds} in {seconds} s");
+    // A look at the connections that took long, as on a busy machine, is not repeated for a while.
+    await_that("it is calm", PATIENCE * 6, || {
+        let before = rounds_of_knocking(process).unwrap();
+        let began = Instant::now();
+        sleep(Duration::from_secs(3));
+        let rounds = (rounds_of_knocking(process).unwrap() - before) as f64;
+        let seconds = began.elapsed().as_secs_f64();
+        assert!(rounds > 1.0, "it still does: {rounds} in {seconds} s");
+        rounds < 10.0 * seconds
+    });
 }
 
 fn free_port() -> u16 {

@@ -414,7 +414,7 @@ pub struct RequestContext<'a, S = Option<&'a CurrentSession>> {
     pub request: &'a Request,
     pub transaction: &'a AuthorizationTransaction,
     pub current_session: S,
-    /// The session of the cookie where it counts as signed out: see [`Presence::Refused`].
+    /// The session of the cookie where it counts as signed out: see `Presence::Refused`.
     pub refused: Option<&'a CurrentSession>,
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
