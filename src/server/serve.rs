@@ -120,11 +120,8 @@ fn run(typed: ServeArguments, program: Program) -> Result<ExitCode, String> {
         return Ok(serve(config, typed.is_successor, program));
     }
     logging::start(&config);
-    if config.closes_admin() {
-        log::warn!(
-            "nobody gets to /admin: GATEPOST_ADMIN_BOUND_SESSION is on, and \
-             GATEPOST_BOUND_SESSIONS is off"
-        );
+    if let Some(fault) = config.administration_fault() {
+        log::warn!("{fault}");
     }
     let mut arguments = typed.as_typed;
     let mut environment = Vec::new();

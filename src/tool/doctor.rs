@@ -97,15 +97,15 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
     let no_list = unread.as_deref().unwrap_or_default();
     let unfit = config.bound_sessions_fault();
     let no_binding = unfit.unwrap_or_default();
+    let closed = config.administration_fault();
+    let nobody_gets_in = closed.unwrap_or_default();
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
         unfit.is_some() => broken "{no_binding}",
-        config.closes_admin()
-            => weak "nobody gets to /admin: GATEPOST_ADMIN_BOUND_SESSION is on, and \
-                     GATEPOST_BOUND_SESSIONS is off",
+        closed.is_some() => weak "{nobody_gets_in}",
     } else "every name is known, every value fits");
 }
 

@@ -18,7 +18,6 @@ pub mod metadata_documents;
 pub mod password_rules;
 pub mod seen_proofs;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -156,10 +155,10 @@ pub enum Standing {
 /// Back-channel logouts that this process made, counted for `/metrics`.
 #[derive(Debug, Default)]
 pub struct LogoutCalls {
-    pub told: AtomicU64,
+    pub told: Counter,
     /// Failed, and will be called again.
-    pub failed: AtomicU64,
-    pub given_up: AtomicU64,
+    pub failed: Counter,
+    pub given_up: Counter,
 }
 
 /// What browsers did about sessions that are bound to their key, counted for `/metrics`.
@@ -181,7 +180,7 @@ impl LogoutCalls {
             ("failed", &self.failed),
             ("given_up", &self.given_up),
         ]
-        .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
+        .map(|(outcome, count)| (outcome, count.get()))
     }
 }
 

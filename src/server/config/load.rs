@@ -44,10 +44,13 @@ impl Config {
         )
     }
 
-    /// Whether `/admin` takes bound sessions alone, and no session is bound.
-    pub fn closes_admin(&self) -> bool {
-        let administration = self.administration.as_ref();
-        !self.bound_sessions && administration.is_some_and(|set| set.requires_bound_session)
+    /// Why nobody gets to `/admin`, where it takes bound sessions alone and no session is bound.
+    pub fn administration_fault(&self) -> Option<&'static str> {
+        let requires = self.administration.as_ref()?.requires_bound_session;
+        (requires && !self.bound_sessions).then_some(
+            "nobody gets to /admin: GATEPOST_ADMIN_BOUND_SESSION is on, and \
+             GATEPOST_BOUND_SESSIONS is off",
+        )
     }
 
     /// Reads everything; refuses with every problem there is.

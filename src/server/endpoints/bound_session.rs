@@ -218,7 +218,8 @@ fn skipped(request: &Request) -> Skipped {
     Skipped::of(request.headers.first("secure-session-skipped"))
 }
 
-/// The same for the line of the log, with the session, by which the audit log is searched.
+/// What the log says of such a request: the session, by which the audit log is searched, and why
+/// the browser did not prove its key.
 pub fn refusal_detail(request: &Request, session: &Session) -> String {
     let skipped = skipped(request).as_str();
     format!("sid {}, skipped {skipped}", session.sid.as_str())

@@ -3,13 +3,13 @@
 //! process that should have made it; every process takes from it, on threads that are none of the
 //! workers.
 
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::token::grants::issue;
+use crate::metrics::Counter;
 use crate::outbound::OutboundRequest;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::secret::SecretText;
@@ -69,7 +69,7 @@ fn make(app: &App, call: &DueCall) {
         Err(_) if *tries >= MOST_TRIES => Some(&counts.given_up),
         Err(_) => Some(&counts.failed),
     };
-    counted.map(|count| count.fetch_add(1, Ordering::Relaxed));
+    counted.map(Counter::raise);
     let outcome = notified.unwrap_or_else(|problem| {
         log::warn!(
             "back-channel logout of client {} failed (try {tries} of {MOST_TRIES}): {problem}",
