@@ -341,7 +341,7 @@ fn wishes_more(request: &AuthorizeRequest, session: &Session, strongest_acr: Str
 /// Whether the user signed in after the request arrived. Without this rule, `max_age=0`,
 /// `prompt=login` and `prompt=select_account` would ask forever.
 fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
-    session.auth_time.millis() >= request.received_at.millis()
+    session.auth_time >= request.received_at
 }
 
 /// Whether the sign-in is older than `max_age` seconds. With 0, every session from before the

@@ -52,7 +52,7 @@ fn without_a_living_session_somebody_signs_in() {
 fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
     let asked = asking_for("prompt", "login");
     let almost = Session {
-        auth_time: RECEIVED_AT.minus(std::time::Duration::from_millis(1)),
+        auth_time: RECEIVED_AT.minus(std::time::Duration::from_micros(1)),
         ..session()
     };
     for step in [
