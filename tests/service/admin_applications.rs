@@ -489,7 +489,6 @@ fn an_administrator_of_a_tenant_sees_events_of_its_people_alone() {
         let headers = [("Authorization", authorization.as_str())];
         assert_eq!(gatepost.post("/connect/token", &headers, &form).status, 401);
     }
-    let failed = "SELECT count(*) FROM audit_events WHERE event = 'client_authentication_failed'";
     let failed = || gatepost.database.events("client_authentication_failed");
     await_that("four failures are told", SOON, || failed() == 4);
     let mut anna = anna(&gatepost);
