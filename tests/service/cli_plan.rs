@@ -323,7 +323,9 @@ fn thousands_of_clients_go_in_a_few_statements_with_an_audit_row_each() {
 fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let mut command = Command::new("script");
     let settings = installation.command(&[]);
-    command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null());
+    command
+        .args(["-qec", line, "/dev/null"])
+        .stdin(Stdio::null());
     command.env_remove("NO_COLOR").env("TERM", "xterm");
     let own = settings.get_envs();
     command.envs(own.filter_map(|(name, value)| Some((name, value?))));
@@ -436,7 +438,9 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
         client["client_name"] = json!("Another");
     }
     let verbose = ["apply", "-", "--verbose"];
-    let done = installation.run_with(&verbose, &document.to_string()).stdout;
+    let done = installation
+        .run_with(&verbose, &document.to_string())
+        .stdout;
     assert_eq!(listed(&done, "changed "), 150, "{done}");
     assert!(!done.contains("more ("), "{done}");
 }
@@ -476,8 +480,6 @@ fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_kn
             "grant_types": ["authorization_code"], "secrets": [{"value": SECRET}],
         });
         with_members(client, &changes)
-        }
-        client
     };
     let warnings = |clients: &[Value]| {
         planned(&installation, &json!({"clients": clients}), &[])["warnings"].clone()
