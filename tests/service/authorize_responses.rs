@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, changed, decode_jwt, sign_in, signed_in, with_clients, with_members,
 };

@@ -390,8 +390,8 @@ fn an_error_of_the_database_in_the_middle_leaves_nothing_behind() {
 #[test]
 fn two_applies_at_once_come_one_after_the_other() {
     let installation = Installation::migrated();
-    let document = many(200);
-    let answers = all_at_once(2, |_| installation.apply(&document).stdout);
+    let many = many(200);
+    let answers = all_at_once(2, |_| installation.apply(&many).stdout);
     let ends = answers.iter().map(|text| text.lines().last().unwrap());
     let mut ends: Vec<&str> = ends.collect();
     ends.sort_unstable();
