@@ -401,9 +401,6 @@ fn may_act_names_the_only_one_who_may() {
     for client in clients.iter_mut().filter(exchanging) {
         client["token_exchange"]["from_clients"] = json!(["legacy", "gateway"]);
     }
-    {
-        client["token_exchange"]["from_clients"] = json!(["legacy", "gateway"]);
-    }
     gatepost.apply(&document);
     gatepost.serve();
     let subject = |may_act: Value| {
