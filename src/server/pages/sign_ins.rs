@@ -24,7 +24,7 @@ pub struct SignIns<'a> {
 
 impl SignIns<'_> {
     /// The forms post `decision` as `end_session` with `session`, or as `end_others`.
-    pub(super) fn draw(&self, texts: &Texts, form: PageForm<'_>) -> Markup {
+    pub(super) fn draw(&self, texts: &Texts, form: &PageForm<'_>) -> Markup {
         html! {
             section aria-labelledby="sessions" {
                 h2 #sessions { (texts.sessions_heading) }
