@@ -14,9 +14,10 @@ use gatepost::protocol::words::session::Session;
 use gatepost::protocol::words::strength::Strength;
 use gatepost::registrar::statements::user_changes;
 use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::sessions::NewSession;
 use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, sessions};
+use gatepost::store::{Store, StoreError};
 use gatepost::tool::statements::sign_up_changes;
 use serde_json::{Map, Value, json};
 
@@ -130,7 +131,12 @@ impl House {
             let found = found.unwrap().user.unwrap();
             session.epochs = found.session_epochs();
             user = found.user;
-            sessions::insert(&self.store, &session, &random::bytes(), None, &event()).unwrap();
+            let new = NewSession {
+                session: &session,
+                handle_hash: &random::bytes(),
+                arrival: None,
+            };
+            new.insert(&self.store, &event()).unwrap();
         }
         Candidate { way, user, session }
     }

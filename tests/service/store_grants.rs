@@ -20,8 +20,9 @@ use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,
 };
 use gatepost::store::grants::{self, CodeRedemption, NewRefresh, Refreshed};
+use gatepost::store::sessions::NewSession;
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, clients, sessions};
+use gatepost::store::{Store, StoreError, clients};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
@@ -91,16 +92,12 @@ pub fn scene() -> Scene {
         bound_at: None,
         refused_at: None,
     };
-    assert!(
-        sessions::insert(
-            &store,
-            &session,
-            &random::bytes(),
-            None,
-            &named("signed_in")
-        )
-        .unwrap()
-    );
+    let new = NewSession {
+        session: &session,
+        handle_hash: &random::bytes(),
+        arrival: None,
+    };
+    assert!(new.insert(&store, &named("signed_in")).unwrap());
     Scene {
         database,
         store,

@@ -14,9 +14,10 @@ use gatepost::protocol::words::strength::Strength;
 use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::partitions::{self, Horizons};
+use gatepost::store::sessions::{self, NewSession};
 use gatepost::store::sign_in_failures::{self, FailureBucket};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, consents, sessions, tokens};
+use gatepost::store::{Store, StoreError, consents, tokens};
 use serde_json::{Map, json};
 
 use crate::support::postgres::{HORIZONS, TestDatabase};
@@ -155,8 +156,16 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         refused_at: None,
     };
     let handle_hash = random::bytes();
-    assert!(sessions::insert(store, &session, &handle_hash, None, &event()).unwrap());
+    assert!(new(&session, &handle_hash).insert(store, &event()).unwrap());
     (session, handle_hash)
+}
+
+fn new<'a>(session: &'a Session, handle_hash: &'a [u8; 32]) -> NewSession<'a> {
+    NewSession {
+        session,
+        handle_hash,
+        arrival: None,
+    }
 }
 
 #[test]
@@ -210,7 +219,9 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
         },
         random::bytes(),
     );
-    assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
+    let renew =
+        |session: &Session, hash: &[u8; 32]| new(session, hash).renew(&store, &event()).unwrap();
+    assert!(renew(&anew, &new_hash));
     assert_eq!(
         sessions::find(&store, session.day, &old_hash, None).unwrap(),
         None
@@ -235,12 +246,10 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
             epochs,
             ..anew.clone()
         };
-        assert!(
-            !sessions::renew(&store, &of_another_time, &random::bytes(), None, &event()).unwrap()
-        );
+        assert!(!renew(&of_another_time, &random::bytes()));
     }
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    assert!(!sessions::renew(&store, &anew, &random::bytes(), None, &event()).unwrap());
+    assert!(!renew(&anew, &random::bytes()));
 }
 
 #[test]
