@@ -22,7 +22,7 @@ use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Sid, Subjec
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::session::Session;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct FoundSession {
     pub session: Session,
     /// `None` when that user is gone: then the session is dead.
@@ -128,7 +128,6 @@ WITH link AS MATERIALIZED (
 ), {audited renewed} FROM renewed";
 
 /// A sign-in as the row of its session gets it.
-#[derive(Clone, Copy)]
 pub struct NewSession<'a> {
     pub session: &'a Session,
     /// Of the cookie.

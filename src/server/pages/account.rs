@@ -34,7 +34,6 @@ use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
 
 /// What there is to see, as it is stored.
-#[derive(Clone, Copy)]
 pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
@@ -479,7 +478,6 @@ fn present_address(texts: &Texts, claims: &JsonObject) -> Markup {
 }
 
 /// An account elsewhere that may become a way in.
-#[derive(Clone, Copy)]
 pub struct OfferedLink<'a> {
     pub provider: &'a IdentityProvider,
     pub subject: &'a str,

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::pages::frame::{Chrome, PageForm, about, button_to, headed, help, problem_notice};
 
 /// Why no letter was sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum AskingProblem {
     /// What was typed is missing, or cannot be.
     Typed,

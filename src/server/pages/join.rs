@@ -76,7 +76,7 @@ impl JoinProblem {
 }
 
 /// What was typed before.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct Typed<'a> {
     pub username: &'a str,
     pub name: &'a str,

@@ -54,7 +54,6 @@ pub enum LoginProblem {
 }
 
 /// What the form says when it is drawn.
-#[derive(Clone, Copy)]
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,

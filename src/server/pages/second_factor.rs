@@ -52,7 +52,6 @@ pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> M
 }
 
 /// What the page that asks for another factor takes.
-#[derive(Clone, Copy)]
 pub struct WantedFactor<'a> {
     pub takes_codes: bool,
     /// What the browser is asked for a passkey by, where one will do.
@@ -151,7 +150,6 @@ fn without_passkey(texts: &Texts) -> Markup {
 }
 
 /// A passkey that is to be made.
-#[derive(Clone, Copy)]
 pub struct NewPasskeyPage<'a> {
     /// What the browser is asked (WebAuthn §5.1.3, `PublicKeyCredentialCreationOptionsJSON`).
     pub options: &'a str,

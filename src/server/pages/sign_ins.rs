@@ -11,7 +11,6 @@ use crate::pages::user_agent::browser;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::session::{LOCAL, PASSWORD, Session};
 
-#[derive(Clone, Copy)]
 pub struct SignIns<'a> {
     pub catalogue: &'a Catalogue,
     pub has_password: bool,
