@@ -13,11 +13,11 @@ use gatepost::protocol::words::session::Session;
 use gatepost::registrar::statements::user_changes;
 use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, sessions};
+use gatepost::store::{Store, StoreError};
 use gatepost::tool::statements::sign_up_changes;
 use serde_json::{Map, Value, json};
 
-use crate::store_users::{event, new_session, new_user};
+use crate::store_users::{event, new_session, new_user, with_handle};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
@@ -82,7 +82,9 @@ impl House {
             let found = found.unwrap().user.unwrap();
             session.epochs = found.session_epochs();
             user = found.user;
-            sessions::insert(&self.store, &session, &random::bytes(), None, &event()).unwrap();
+            let handle_hash = random::bytes();
+            let new = with_handle(&session, &handle_hash);
+            new.insert(&self.store, &event()).unwrap();
         }
         Candidate { way, user, session }
     }

@@ -20,10 +20,10 @@ use gatepost::store::device_authorizations::{
 };
 use gatepost::store::grants::{self, CodeRedemption, NewRefresh, Refreshed};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, clients, sessions};
+use gatepost::store::{Store, StoreError, clients};
 use serde_json::json;
 
-use crate::store_users::{add_client, new_session, new_user};
+use crate::store_users::{add_client, new_session, new_user, with_handle};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::all_at_once;
 
@@ -59,7 +59,12 @@ pub fn scene() -> Scene {
     let session = new_session(&database, alice(), epochs(&store).0);
     let sid = session.sid.clone();
     let event = named("signed_in");
-    assert!(sessions::insert(&store, &session, &random::bytes(), None, &event).unwrap());
+    let handle_hash = random::bytes();
+    assert!(
+        with_handle(&session, &handle_hash)
+            .insert(&store, &event)
+            .unwrap()
+    );
     Scene {
         database,
         store,

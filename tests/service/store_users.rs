@@ -15,7 +15,7 @@ use gatepost::protocol::words::strength::Strength;
 use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::partitions::{self, Horizons};
-use gatepost::store::sessions::{self, FoundSession};
+use gatepost::store::sessions::{self, FoundSession, NewSession};
 use gatepost::store::sign_in_failures::{self, FailureBucket};
 use gatepost::store::users::{self, SignInAccount, UserRow};
 use gatepost::store::{Store, StoreError, consents, tokens};
@@ -148,8 +148,21 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         ..new_session(database, Subject::new("s"), epochs)
     };
     let handle_hash = random::bytes();
-    assert!(sessions::insert(store, &session, &handle_hash, None, &event()).unwrap());
+    assert!(
+        with_handle(&session, &handle_hash)
+            .insert(store, &event())
+            .unwrap()
+    );
     (session, handle_hash)
+}
+
+/// What begins or renews that session under the hash of a handle.
+pub fn with_handle<'a>(session: &'a Session, handle_hash: &'a [u8; 32]) -> NewSession<'a> {
+    NewSession {
+        session,
+        handle_hash,
+        arrival: None,
+    }
 }
 
 /// The session of that day and handle.
@@ -192,7 +205,11 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
         ..session.clone()
     };
     let new_hash = random::bytes();
-    assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
+    assert!(
+        with_handle(&anew, &new_hash)
+            .renew(&store, &event())
+            .unwrap()
+    );
     assert_eq!(found_session(&store, session.day, &old_hash), None);
     let renewed = found_session(&store, session.day, &new_hash)
         .unwrap()
@@ -200,7 +217,10 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     assert_eq!(renewed.sid, session.sid.clone());
     assert_eq!(renewed.auth_time, anew.auth_time);
     let renews = |session: &Session| {
-        sessions::renew(&store, session, &random::bytes(), None, &event()).unwrap()
+        let handle_hash = random::bytes();
+        with_handle(session, &handle_hash)
+            .renew(&store, &event())
+            .unwrap()
     };
     let [mut of_another_user_epoch, mut of_another_installation] = [anew.clone(), anew.clone()];
     of_another_user_epoch.epochs.user = 1;
