@@ -287,9 +287,8 @@ greatest(u.created_at, u.enabled_at,
     coalesce((SELECT least(to_timestamp(min(f.hour) * 3600.0), max(m.applied_at))
      FROM folds f, schema_migrations m WHERE m.name = '0013_folds.sql'), now()))
 
--- Secrets of clients or resources, behind the column of their owners.
+-- Secrets of clients or of resources, each with its owner.
 {secrets}
-id, sealed_digest, description, expires_at)
 SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
                      :expiries::timestamptz[])
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::standing::life;
-use super::token::grant;
+use super::token::{as_sender, grant};
 use super::{Judged, explain_refusal, refusal};
 use gatepost_protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use gatepost_protocol::token::assertion::{self, ExpectedAssertion, is_type, numeric_date};
@@ -183,13 +183,8 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let confirmation = claims.get("cnf").and_then(|cnf| cnf.get("jkt"));
     let key = confirmation.and_then(Value::as_str);
     let snapshot = app.registry.snapshot();
-    let sender = Sender {
-        client: &registered.client,
-        catalogue: &snapshot.catalogue,
-        issuer: app.issuer(),
-        key: key.and_then(KeyThumbprint::from_text),
-        now: app.now(),
-    };
+    let key = key.and_then(KeyThumbprint::from_text);
+    let sender = as_sender(app, &registered.client, &snapshot.catalogue, key);
     let form = [
         ("grant_type", GrantType::JwtBearer.as_str()),
         ("assertion", text),

@@ -19,6 +19,7 @@ use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, 
 use gatepost_protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
 use gatepost_protocol::words::joined::joined;
@@ -87,13 +88,7 @@ pub fn request(app: &App, text: &str) -> Judged {
     let address = endpoint_url(app.issuer(), TOKEN_PATH);
     let examined = proof::examine(app, &proofs, Some(&address), Some(client));
     let snapshot = app.registry.snapshot();
-    let sender = Sender {
-        client,
-        catalogue: &snapshot.catalogue,
-        issuer: app.issuer(),
-        key: examined.key,
-        now: app.now(),
-    };
+    let sender = as_sender(app, client, &snapshot.catalogue, examined.key);
     explained.extend(examined.explained);
     explained.extend(grant(app, sender, &parameters).or_else(explain_refusal)?);
     Ok(explained)
@@ -134,6 +129,22 @@ fn about_client(client: &Client) -> Explained {
     about.tell("registered.grant_types", joined(" ", grants));
     about.tell("registered.scope", client.scope.to_string());
     about
+}
+
+/// A client that sends a request now, with the key of its proof.
+pub fn as_sender<'a>(
+    app: &'a App,
+    client: &'a Client,
+    catalogue: &'a Catalogue,
+    key: Option<KeyThumbprint>,
+) -> Sender<'a> {
+    Sender {
+        client,
+        catalogue,
+        issuer: app.issuer(),
+        key,
+        now: app.now(),
+    }
 }
 
 /// What it asks for, as far as that can be judged without doing it.
@@ -313,14 +324,8 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<Sender<'_>>)
     }
     let presented = PresentedRefresh { handle, request };
     let snapshot = app.registry.snapshot();
-    let alone = Sender {
-        client,
-        catalogue: &snapshot.catalogue,
-        issuer: app.issuer(),
-        // A token that is shown alone is judged as if its key were proved.
-        key: grant.confirmation,
-        now: app.now(),
-    };
+    // A token that is shown alone is judged as if its key were proved.
+    let alone = as_sender(app, client, &snapshot.catalogue, grant.confirmation);
     let session = tokens::find(&app.store, &grant.as_access_token())?
         .facts
         .session;
