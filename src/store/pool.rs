@@ -218,7 +218,7 @@ impl Store {
         self.0.supplies.current().is_away()
     }
 
-    /// Opens the connections to a far database that there may be, before requests come.
+    /// Opens the connections that there may be, so that they are ready before requests come.
     pub fn open_connections(&self) {
         self.0.supplies.current().open_connections();
     }

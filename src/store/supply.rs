@@ -23,8 +23,6 @@ const OPENED_AT_ONCE: u32 = 32;
 const CONNECTED_AT_ONCE: usize = 8;
 /// After a failed check-out, how long requests fail at once.
 const AWAY: Duration = Duration::from_secs(1);
-/// Within so long a near database answers: a connection to it is there in no time.
-const NEAR: Duration = Duration::from_millis(10);
 /// A connection idle for longer proves that it lives before it is used.
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 
@@ -121,16 +119,7 @@ impl Supply {
     }
 
     /// Opens as many connections as it can in a moment. One is left to whoever needs one meanwhile.
-    /// Those to a near database are opened as requests ask for them.
     pub fn open_connections(&self) {
-        let Ok(mut first) = self.pool.get_timeout(CHECK_OUT_PATIENCE) else {
-            return;
-        };
-        let asked = Instant::now();
-        if first.client.is_valid(PROOF_OF_LIFE).is_ok() && asked.elapsed() < NEAR {
-            return;
-        }
-        drop(first);
         thread::scope(|scope| {
             let open = || self.pool.get_timeout(CHECK_OUT_PATIENCE);
             let opening = (1..self.pool.max_size().min(OPENED_AT_ONCE))
