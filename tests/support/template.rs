@@ -193,7 +193,9 @@ fn run_in(database: &str, arguments: &[&str], input: &str, settings: &[(&str, &s
     let url = in_database(database);
     let separator = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{separator}options=-c%20search_path%3D{SCHEMA}");
-    let secret_file = std::env::temp_dir().join(format!("{database}-secret"));
+    // Another process may make one of that name in another cluster.
+    let file = format!("{database}-{}-secret", std::process::id());
+    let secret_file = std::env::temp_dir().join(file);
     write_private(&secret_file, &STANDARD.encode(MASTER_SECRET));
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
     command
