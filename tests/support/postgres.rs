@@ -42,10 +42,12 @@ pub struct TestDatabase {
 }
 
 /// A connection that is kept for the next who asks. Of several at once each has its own.
-pub struct Kept(Mutex<Option<Client>>);
+struct Kept(Mutex<Option<Client>>);
 
 impl Kept {
-    pub const NONE: Kept = Kept(Mutex::new(None));
+    const fn none() -> Kept {
+        Kept(Mutex::new(None))
+    }
 
     /// Asks over the one that is kept, or over a new one where it is gone or in use.
     fn ask<T>(
@@ -86,7 +88,7 @@ impl TestDatabase {
             url,
             around,
             is_whole: false,
-            kept: Kept::NONE,
+            kept: Kept::none(),
         }
     }
 
@@ -108,7 +110,7 @@ impl TestDatabase {
             schema: name,
             around,
             is_whole: true,
-            kept: Kept::NONE,
+            kept: Kept::none(),
         }
     }
 
@@ -254,7 +256,7 @@ impl Drop for TestDatabase {
     fn drop(&mut self) {
         let schema = &self.schema;
         if self.is_whole {
-            self.kept = Kept::NONE;
+            self.kept = Kept::none();
             let drop = format!("DROP DATABASE IF EXISTS {schema} WITH (FORCE)");
             let _gone = run_in_cluster(&drop);
         } else if let Ok(mut client) = Client::connect(&self.around, NoTls) {
@@ -295,7 +297,7 @@ pub fn cluster() -> String {
 
 /// Runs a statement in the cluster's own database, such as makes and drops databases.
 pub fn run_in_cluster(sql: &str) -> Result<(), postgres::Error> {
-    static KEPT: Kept = Kept::NONE;
+    static KEPT: Kept = Kept::none();
     KEPT.ask(&cluster(), |client| client.batch_execute(sql))
 }
 
