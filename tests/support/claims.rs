@@ -115,6 +115,21 @@ impl Answer {
         assert!(!says, "{case} has {words}: {}", self.shown());
     }
 
+    /// It sets no cookie that has these words.
+    #[track_caller]
+    pub fn assert_sets_none(&self, words: &str) {
+        let cookies = self.headers_named("set-cookie");
+        let sets = cookies.iter().any(|cookie| cookie.contains(words));
+        assert!(!sets, "{cookies:?} have {words}: {}", self.shown());
+    }
+
+    /// The code that it brings to a client.
+    #[track_caller]
+    pub fn code(&self) -> String {
+        let code = self.query().remove("code");
+        code.unwrap_or_else(|| panic!("no code: {}", self.shown()))
+    }
+
     /// It has all of these words, between which bars stand.
     #[track_caller]
     pub fn assert_says_each(&self, words: &str) {
