@@ -11,6 +11,7 @@ use super::Store;
 use super::audit_chain::Alternatives;
 use super::audit_event::AuditEvent;
 use super::error::{Result, StoreError};
+use super::seen_partitions::under;
 use super::statement::bind;
 use super::users::person;
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
@@ -45,46 +46,42 @@ pub enum CodeRedemption {
 /// changes nothing and writes no event. The statement's own `attempt` on the row means that our
 /// answer was lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
-WITH given AS (
-    SELECT :sub::text AS sub, :client_id::text AS client_id,
-           :session_day::int4 AS session_day, :sid::text AS sid,
-           :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
-           :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
-           :consent_epoch::int8 AS consent_epoch
-), standing AS (
+WITH standing AS (
     SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands,
            {person}
-    FROM given g {grounds}
-    LEFT JOIN sessions s
-      ON s.day = :session_day::int4 AND {partition of s}
-         AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+    FROM (SELECT :sub::text AS sub, :client_id::text AS client_id, :sid::text AS sid,
+                 :issued_at::timestamptz AS issued_at,
+                 :installation_epoch::int8 AS installation_epoch,
+                 :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
+                 :consent_epoch::int8 AS consent_epoch) AS g {grounds}
+    LEFT JOIN {sessions} s
+      ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
 ), redeemed AS (
-    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
+    INSERT INTO {grants} AS g (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
                         tenant, auth_time, amr, acr, issued_at, expires_at,
                         offline, claims, identity_provider, token_claims,
                         installation_epoch, client_epoch, user_epoch, consent_epoch,
                         confirmation, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[],
-           :resources::text[], g.session_day, g.sid,
-           :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at,
-           :expires_at::timestamptz,
+    SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[],
+           :resources::text[], :session_day::int4, :sid::text,
+           :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text,
+           :issued_at::timestamptz, :expires_at::timestamptz,
            :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
-           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch,
+           :installation_epoch::int8, :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8,
            :confirmation::bytea,
-           CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
-    FROM given g CROSS JOIN standing
+           CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN statement_timestamp() END
+    FROM standing
     ON CONFLICT (day, id) DO UPDATE
-    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
+    SET revoked_at = CASE WHEN g.attempt = excluded.attempt THEN g.revoked_at
                           ELSE clock_timestamp() END
-    WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
+    WHERE g.attempt = excluded.attempt OR g.revoked_at IS NULL
     RETURNING attempt = :attempt::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
-    INSERT INTO audit_events
+    INSERT INTO {audit_events}
     SELECT {event} FROM (
         SELECT CASE WHEN redeemed.issued THEN 1 WHEN redeemed.own THEN 2 ELSE 3 END AS n
         FROM redeemed
-        WHERE NOT EXISTS (SELECT FROM grants g
-                          WHERE g.day = :day::int4 AND {partition of g} AND g.id = :id::bytea
+        WHERE NOT EXISTS (SELECT FROM {grants} g WHERE g.day = :day::int4 AND g.id = :id::bytea
                             AND g.attempt = :attempt::bytea)) AS a
     RETURNING hash
 )
@@ -199,9 +196,9 @@ fn enter(
         confirmation = key_bytes(&new.confirmation),
         burn
     );
-    bound.partitions = [
-        store.partition("sessions", "s", sid.and_then(Sid::day)),
-        store.partition("grants", "g", Some(new.id.day)),
+    bound.days = [
+        under("sessions", sid.and_then(Sid::day)),
+        under("grants", Some(new.id.day)),
         None,
     ];
     let rows = store.write_once_more(bound, &events)?;
@@ -389,7 +386,7 @@ pub enum Refreshed {
 const MOVE_ON: &str = "
 WITH moved AS (
     {move on} AND g.offline
-    RETURNING {granted}, {person}
+    RETURNING {moved}
 ), {tell of moved}";
 
 /// The same of a client with `refresh_token_without_offline_access`. A statement of its own: others
@@ -397,7 +394,7 @@ WITH moved AS (
 const MOVE_ON_IN_SESSION: &str = "
 WITH moved AS (
     {move on} AND {session goes on}
-    RETURNING {granted}, {person}
+    RETURNING {moved}
 ), {tell of moved}";
 
 /// Moves a grant on that was not read before, where it is as `within` says and everything stands.
@@ -432,7 +429,7 @@ pub fn move_on(
     if within.in_session {
         bound.sql = MOVE_ON_IN_SESSION;
     }
-    bound.partitions = [store.partition("grants", "g", Some(id.day)), None, None];
+    bound.days = [under("grants", Some(id.day)), None, None];
     let events = Alternatives {
         event: &new.event(audit),
         names: &["refreshed"],
@@ -502,7 +499,7 @@ WITH standing AS (
     RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own,
               g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
 ), audited AS (
-    INSERT INTO audit_events
+    INSERT INTO {audit_events}
     SELECT {event of its user} FROM (
         SELECT CASE WHEN refreshed.revoked THEN 3 WHEN refreshed.own THEN 1 ELSE 2 END AS n,
                refreshed.sub, refreshed.sid

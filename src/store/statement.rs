@@ -5,7 +5,7 @@
 
 use postgres::types::ToSql;
 
-use super::seen_partitions::{KnownPartition, Partitions};
+use super::seen_partitions::{DayOfTable, Partitions, SeenPartition};
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -16,14 +16,14 @@ pub struct Bound<'a> {
     /// The first is `$1` to Postgres.
     pub names: &'static [&'static str],
     pub values: Values<'a>,
-    /// Those that it is planned for alone.
-    pub partitions: Partitions,
+    /// Where it looks and writes: it names the partition of such a day, where that is known.
+    pub days: [Option<DayOfTable>; 3],
 }
 
 impl Bound<'_> {
     /// The text that Postgres gets.
     pub fn text(self) -> String {
-        written_for(self.sql, self.names, &self.partitions)
+        written_out(self.sql, self.names)
     }
 }
 
@@ -43,7 +43,7 @@ macro_rules! bind {
             sql: $sql,
             names: &[$($(stringify!($field),)*)* $(stringify!($name)),*],
             values: &[$($(&$of.$field,)*)* $(&$crate::bind!(@value $name $(= $value)?)),*],
-            partitions: Default::default(),
+            days: [None; 3],
         }
     };
 }
@@ -69,13 +69,16 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 36] = [
+/// Tables that a statement may have in braces, `{grants}`: their partition, where it is known.
+const PARTITIONED: [&str; 4] = ["audit_events", "grants", "revoked_tokens", "sessions"];
+
+const PIECES: [Piece; 40] = [
     // Moves a grant on to its next generation where the presented token is the current one, and
     // everything stands but the session. The table of the update cannot be named in the joins, so
     // `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
     Piece {
         name: "{move on}",
-        sql: "UPDATE grants g \
+        sql: "UPDATE {grants} g \
          SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END, \
              moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END, \
              used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END, \
@@ -83,8 +86,7 @@ const PIECES: [Piece; 36] = [
              confirmation = coalesce(g.confirmation, :bind_to::bytea) \
          FROM installation i, clients c CROSS JOIN users u \
          LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id \
-         WHERE g.day = :day::int4 AND {partition of g} \
-           AND g.id = :id::bytea AND g.client_id = :client_id::text \
+         WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text \
            AND c.client_id = g.client_id AND u.sub = g.sub AND {stands} \
            AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea \
            AND g.revoked_at IS NULL AND g.scopes <@ :scopes::text[] \
@@ -93,12 +95,18 @@ const PIECES: [Piece; 36] = [
            AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[])) \
            AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)",
     },
+    // Answers the grant that was moved, with the hash of what is told of it.
+    Piece {
+        name: "{moved}",
+        sql: "{granted}, {person}, sha256((:event_hashes::bytea[])[1] || hashed(g.sub) \
+             || hashed(g.sid) || :event_ending::bytea) AS audited",
+    },
     // Tells of the grant that was `moved`, and answers it.
     Piece {
         name: "{tell of moved}",
-        sql: "audited AS (INSERT INTO audit_events SELECT {event of its user} \
-             FROM (SELECT 1 AS n, sub, sid FROM moved) AS a RETURNING hash) \
-         SELECT (SELECT hash FROM audited) AS audited, moved.* FROM moved",
+        sql: "told AS (INSERT INTO {audit_events} SELECT {event begins}, moved.audited, \
+             (:event_names::text[])[1], :event_client_id::text, sub, sid, {event ends} FROM moved) \
+         SELECT * FROM moved",
     },
     // Whether the grant `g` may be refreshed as far as its session goes: it has `offline_access`,
     // or its session goes on.
@@ -119,8 +127,7 @@ const PIECES: [Piece; 36] = [
               OR g.issued_at >= k.expires_at \
               OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) \
          AND CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' \
-             THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role') \
-                 ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
+             THEN jsonb_path_exists(u.claims, '$.role[*] ? (@ == $allowed_roles[*])', c.metadata) \
              ELSE true END",
     },
     // The rows that `{stands}` compares with `g`.
@@ -152,14 +159,21 @@ const PIECES: [Piece; 36] = [
     Piece {
         name: "{standing of user}",
         sql: "installation i \
-         LEFT JOIN revoked_tokens r \
-           ON r.day = :expires_on::int4 AND {partition of r} AND r.jti = :jti::bytea \
+         LEFT JOIN {revoked_tokens} r \
+           ON r.day = :expires_on::int4 AND r.jti = :jti::bytea \
          LEFT JOIN clients c ON c.client_id = :client_id::text \
-         LEFT JOIN users u ON u.sub = :sub::text \
-         LEFT JOIN grants g \
-           ON g.day = :grant_day::int4 AND {partition of g} AND g.id = :grant_id::bytea \
+         LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text \
+         LEFT JOIN {grants} g \
+           ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea \
               AND g.client_id = :client_id::text AND g.sub = :sub::text \
-         LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text",
+         LEFT JOIN users u ON u.sub = :sub::text",
+    },
+    Piece {
+        name: "{standing of client}",
+        sql: "c.enabled AS client_enabled, i.epoch AS installation_epoch, c.epoch AS client_epoch \
+         FROM installation i \
+         LEFT JOIN {revoked_tokens} r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea \
+         LEFT JOIN clients c ON c.client_id = :client_id::text",
     },
     // What tokens tell of the user `u`, and what ends them.
     Piece {
@@ -195,19 +209,24 @@ const PIECES: [Piece; 36] = [
     // The columns of the event that is the alternative `a.n`.
     Piece {
         name: "{event}",
-        sql: ":event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8, \
-         :event_previous::bytea, (:event_hashes::bytea[])[a.n], (:event_names::text[])[a.n], \
-         :event_client_id::text, :event_sub::text, :event_sid::text, \
-         :event_source::text, :event_request_id::text, :event_detail::text::json",
+        sql: "{event begins}, (:event_hashes::bytea[])[a.n], (:event_names::text[])[a.n], \
+         :event_client_id::text, :event_sub::text, :event_sid::text, {event ends}",
     },
     // The same, of the user `a.sub` and the session `a.sid` that the statement found.
     Piece {
         name: "{event of its user}",
-        sql: ":event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8, \
-         :event_previous::bytea, sha256((:event_hashes::bytea[])[a.n] || hashed(a.sub) \
+        sql: "{event begins}, sha256((:event_hashes::bytea[])[a.n] || hashed(a.sub) \
              || hashed(a.sid) || :event_ending::bytea), (:event_names::text[])[a.n], \
-         :event_client_id::text, a.sub, a.sid, \
-         :event_source::text, :event_request_id::text, :event_detail::text::json",
+         :event_client_id::text, a.sub, a.sid, {event ends}",
+    },
+    Piece {
+        name: "{event begins}",
+        sql: ":event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8, \
+         :event_previous::bytea",
+    },
+    Piece {
+        name: "{event ends}",
+        sql: ":event_source::text, :event_request_id::text, :event_detail::text::json",
     },
     // Takes the names that `keys` has (tenant, name, is_alone), so that of two statements at once
     // that give somebody an address, or call somebody by it, the second finds that it was taken.
@@ -395,10 +414,8 @@ pub fn written_out(sql: &str, names: &[&str]) -> String {
     written_for(sql, names, &Partitions::default())
 }
 
-/// The same, planned for these partitions alone: `{partition of g}` says within which days that of
-/// the table `g` has its rows. It stands beside a comparison with the day of the row, and changes
-/// nothing but the plan: where the partition is not known, or is another than this process thinks.
-fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
+/// The same, with these partitions named in place of their tables.
+pub fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
     let mut text = sql.to_owned();
     for piece in PIECES {
         text = text.replace(piece.name, piece.sql);
@@ -412,13 +429,11 @@ fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
              SELECT array(SELECT hash FROM audited) AS audited{after}"
         );
     }
-    while let Some((before, rest)) = text.split_once("{partition of ")
-        && let Some((alias, after)) = rest.split_once('}')
-    {
-        let mut known = partitions.iter().flatten();
-        let known = known.find(|partition| partition.alias == alias);
-        let days = known.map_or(String::from("true"), KnownPartition::condition);
-        text = format!("{before}{days}{after}");
+    for SeenPartition { table, from, to } in partitions.iter().flatten() {
+        text = text.replace(&format!("{{{table}}}"), &format!("{table}_{from}_{to}"));
+    }
+    for table in PARTITIONED {
+        text = text.replace(&format!("{{{table}}}"), table);
     }
     numbered(&text, names)
 }

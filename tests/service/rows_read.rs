@@ -31,7 +31,7 @@ const REQUESTS: &str = "
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::BIND sessions::FIND sessions::FIND_OF_USER sessions::NOTE_REFUSAL sessions::TOUCH sign_in_failures::CLEAR
-    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
+    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_LASTING tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
     upstream_sessions::FIND users::CHANGE_ADDRESS users::CHANGE_NAME users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
     sign_up_links::HOLDS sign_up_links::JOIN users::ADDRESS_COUNTS
