@@ -57,11 +57,11 @@ WITH standing AS (
     LEFT JOIN {sessions} s
       ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
 ), redeemed AS (
-    INSERT INTO {grants} AS g (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
-                        tenant, auth_time, amr, acr, issued_at, expires_at,
-                        offline, claims, identity_provider, token_claims,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch,
-                        confirmation, revoked_at)
+    INSERT INTO {grants} AS g
+        (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
+         tenant, auth_time, amr, acr, issued_at, expires_at, offline, claims, identity_provider,
+         token_claims, installation_epoch, client_epoch, user_epoch, consent_epoch,
+         confirmation, revoked_at)
     SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[],
            :resources::text[], :session_day::int4, :sid::text,
            :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text,
@@ -341,7 +341,6 @@ fn live_grant(row: &Row, id: GrantId, client_id: &ClientId) -> Result<Grant> {
 // finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
 // Each is judged by the row as the one before left it.
 
-#[derive(Clone, Copy)]
 pub struct NewRefresh<'a> {
     pub handle: RefreshHandle,
     pub client_id: &'a ClientId,

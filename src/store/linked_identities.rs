@@ -306,7 +306,7 @@ impl RegistryWriter<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Unlinked {
     Done,
     NotTheirs,

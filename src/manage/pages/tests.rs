@@ -32,10 +32,7 @@ use gatepost_server::pages::names_from_outside::{
     assert_names_keep_the_structure,
 };
 
-const FORM: PageForm<'_> = PageForm {
-    action: "/auth/admin/explain?x='\"<>",
-    token: "TOKEN",
-};
+const ACTION: &str = "/auth/admin/explain?x='\"<>";
 /// Every page of applications and events in one language, with `name` wherever a name from outside
 /// can stand.
 fn pages(language: Language, name: &str) -> Vec<Page> {
@@ -54,6 +51,11 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         assets_version: name,
         request_id: name,
         least_password: 8,
+    };
+    let form = PageForm {
+        chrome,
+        action: String::from(ACTION),
+        token: String::from("TOKEN"),
     };
     let client = Client {
         client_id: ClientId::new(name),
@@ -121,7 +123,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         may_be_deleted: true,
         told: Some(&told),
     };
-    add("role", role_page(around, FORM, view));
+    add("role", role_page(around, &form, view));
     let listed = [ListedRole {
         name: name.to_owned(),
         people: 1_001,
@@ -134,7 +136,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     };
     add(
         "explanation",
-        explain_page(around, FORM, true, Some(&explained)),
+        explain_page(around, &form, true, Some(&explained)),
     );
     let row = AuditRow {
         day: Day(20_000),
@@ -196,6 +198,6 @@ fn the_bar_keeps_the_language() {
 #[test]
 fn the_form_posts_and_carries_the_form_token() {
     for page in pages(Language::English, "x") {
-        assert_forms_post_with_one_token(&page, |_| FORM.action);
+        assert_forms_post_with_one_token(&page, |_| ACTION);
     }
 }

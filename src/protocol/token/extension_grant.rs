@@ -135,7 +135,7 @@ impl GrantRefusal {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct GrantedProposal {
     pub scope: ScopeSet,
     pub claims: JsonObject,
@@ -146,7 +146,7 @@ pub struct GrantedProposal {
 }
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum ProposalVerdict {
     Issue(GrantedProposal),
     Refuse(TokenError),
@@ -154,7 +154,7 @@ pub enum ProposalVerdict {
     Faulty(&'static str),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ProposalCircumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,

@@ -88,7 +88,6 @@ impl<'a> Rights<'a> {
     }
 }
 
-#[derive(Clone, Copy)]
 pub struct ExchangeCircumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,

@@ -145,7 +145,7 @@ impl Administrator<'_> {
             problem,
         };
         let invitation = self.invitation();
-        self.shown_with_form(|around, form| invite_page(around, form, invitation, drawn))
+        self.shown(|around| invite_page(around, &self.page_form(), invitation, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
@@ -284,7 +284,8 @@ impl Administrator<'_> {
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
         let invitation = self.invitation();
-        self.shown_with_form(|around, form| invite_several_page(around, form, invitation, pasted))
+        let form = self.page_form();
+        self.shown(|around| invite_several_page(around, &form, invitation, pasted))
     }
 
     /// Says who was invited, and passes their links on.

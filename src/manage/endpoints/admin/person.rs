@@ -80,9 +80,9 @@ impl Administrator<'_> {
         let mut deeds = dangerous_deeds(self.texts()).into_iter();
         let deed = deeds.find(|deed| asked == Some(deed.decision) && person.may_be_changed);
         if let Some(deed) = deed {
-            return Ok(self.shown_with_form(|around, form| {
-                pages::admin::person::asking_page(around, form, person, &deed)
-            }));
+            let form = self.page_form();
+            return Ok(self
+                .shown(|around| pages::admin::person::asking_page(around, &form, person, &deed)));
         }
         let undone = self.undone.map(|sentence| Err(html! { (sentence) }));
         self.draw_person(person, undone.as_ref(), None)
@@ -134,7 +134,8 @@ impl Administrator<'_> {
             told,
             typed,
         };
-        Ok(self.shown_with_form(|around, form| pages::admin::person::page(around, form, view)))
+        let form = self.page_form();
+        Ok(self.shown(|around| pages::admin::person::page(around, &form, view)))
     }
 }
 

@@ -94,7 +94,7 @@ pub struct InviteForm<'a> {
 /// `offered`.
 pub fn invite_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     invitation: Invitation<'_>,
     drawn: InviteForm<'_>,
 ) -> Markup {
@@ -195,16 +195,15 @@ pub struct Pasted<'a> {
 /// The page that takes lines. Its form posts `form_token`, `batch`, `lines` and `tenant`.
 pub fn invite_several_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     invitation: Invitation<'_>,
     pasted: Pasted<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
     // The address says that a long text is coming.
-    let action = around.address_with("invite-several", &[("form_token", form.token)]);
     let form = PageForm {
-        action: &action,
-        ..form
+        action: around.address_with("invite-several", &[("form_token", &form.token)]),
+        ..form.clone()
     };
     let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
     let is_wrong = pasted.complaint.map(|_| "true");

@@ -123,7 +123,7 @@ impl PersonDetails {
 /// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`,
 /// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`,
 /// `enable`.
-pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+pub fn page(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
     let card = html! {
@@ -291,7 +291,7 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
     }
 }
 
-fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn deeds(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let person = view.person;
     let user = &person.found.user;
@@ -332,12 +332,12 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
 }
 
 /// A form about the person as they were seen.
-fn of_person(form: PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
+fn of_person(form: &PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
     form.of(&html! { (hidden("version", &person.version)) (fields) })
 }
 
 /// A button, and what it does.
-fn deed(form: PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -> Markup {
+fn deed(form: &PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -> Markup {
     let [label, hint] = words;
     let id = format!("{decision}-hint");
     of_person(
@@ -400,7 +400,7 @@ pub fn dangerous_deeds(texts: &Texts) -> [DangerousDeed; 3] {
 /// Asks whether it shall be done. Its form posts what a form of the page of the person posts.
 pub fn asking_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     person: &Person,
     deed: &DangerousDeed,
 ) -> Markup {
@@ -421,7 +421,7 @@ pub fn asking_page(
     around.document(false, &deed.question.fill(user.called()), &card)
 }
 
-fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn details(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
     let stored = PersonDetails::stored(user);
@@ -502,7 +502,7 @@ pub fn gone_page(around: AdminChrome<'_>) -> Markup {
     around.document(true, texts.people, &card)
 }
 
-fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn sign_ins(texts: &Texts, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
     let drawn = SignIns {
         catalogue: view.catalogue,
         has_password: view.person.found.user.password_hash.is_some(),

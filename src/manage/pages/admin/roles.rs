@@ -82,7 +82,7 @@ pub struct RoleView<'a> {
 
 /// The page of a role. Its forms post `form_token`, and `decision`: `take` with any number of
 /// `person`, or `delete`.
-pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>) -> Markup {
+pub fn role_page(around: AdminChrome<'_>, form: &PageForm<'_>, view: RoleView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let RoleView { role, people, .. } = view;
     let name = role_name(around, people.catalogue, role);
