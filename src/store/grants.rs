@@ -47,28 +47,9 @@ pub enum CodeRedemption {
 /// answer was lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands,
-           {person}
-    FROM (SELECT :sub::text AS sub, :client_id::text AS client_id, :sid::text AS sid,
-                 :issued_at::timestamptz AS issued_at,
-                 :installation_epoch::int8 AS installation_epoch,
-                 :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
-                 :consent_epoch::int8 AS consent_epoch) AS g {grounds}
-    LEFT JOIN {sessions} s
-      ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+    SELECT {code stands} AS stands, {person} FROM {grounds of code}
 ), redeemed AS (
-    INSERT INTO {grants} AS g
-        (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
-         tenant, auth_time, amr, acr, issued_at, expires_at, offline, claims, identity_provider,
-         token_claims, installation_epoch, client_epoch, user_epoch, consent_epoch,
-         confirmation, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[],
-           :resources::text[], :session_day::int4, :sid::text,
-           :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text,
-           :issued_at::timestamptz, :expires_at::timestamptz,
-           :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
-           :installation_epoch::int8, :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8,
-           :confirmation::bytea,
+    {enter grant},
            CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN statement_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
@@ -87,6 +68,22 @@ WITH standing AS (
 )
 SELECT redeemed.own, redeemed.issued, (SELECT hash FROM audited) AS audited, standing.*
 FROM standing LEFT JOIN redeemed ON true";
+
+/// The usual case and nothing else: a code that was never used, and all of it stands. No row means
+/// only that it was not that; two that come at once fail at the constraint, but for one.
+const REDEEM_FIRST: &str = "
+WITH standing AS (
+    SELECT {person} FROM {grounds of code}
+    WHERE {code stands} AND NOT :burn::bool
+      AND NOT EXISTS (SELECT FROM {grants} g WHERE g.day = :day::int4 AND g.id = :id::bytea)
+), redeemed AS (
+    {enter grant}, NULL FROM standing
+), audited AS (
+    INSERT INTO {audit_events} SELECT {event} FROM (SELECT 1 AS n FROM standing) AS a
+)
+SELECT true AS own, true AS issued, (:event_hashes::bytea[])[1] AS audited,
+       true AS stands, standing.*
+FROM standing";
 
 /// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
 /// breaks before the answer, the same attempt is made once more. The event gets the client, the
@@ -132,9 +129,9 @@ pub fn begin(
 }
 
 /// Spends a code and issues nothing: its own client failed to prove that it may use it, or may no
-/// longer have what was granted. What an earlier redemption gave is revoked. The statement is that
-/// of [`redeem`], so of two requests at once one waits for the other. `false` when nothing was left
-/// to spend or to revoke; then no event is written.
+/// longer have what was granted. What an earlier redemption gave is revoked. The statement is one
+/// of [`redeem`]'s, so of two requests at once one waits for the other. `false` when nothing was
+/// left to spend or to revoke; then no event is written.
 pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool> {
     Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
@@ -165,7 +162,7 @@ fn enter(
         finds_user: false,
     };
     let mut bound = bind!(
-        REDEEM,
+        REDEEM_FIRST,
         ..new {
             client_id,
             resources,
@@ -201,7 +198,14 @@ fn enter(
         under("grants", Some(new.id.day)),
         None,
     ];
-    let rows = store.write_once_more(bound, &events)?;
+    let mut rows = match store.write_once_more(bound, &events) {
+        Err(StoreError::Taken(_)) => Vec::new(),
+        rows => rows?,
+    };
+    if rows.is_empty() {
+        bound.sql = REDEEM;
+        rows = store.write_once_more(bound, &events)?;
+    }
     rows.into_iter()
         .next()
         .ok_or_else(StoreError::no_installation)

@@ -37,6 +37,31 @@ SELECT * FROM moved
     WHERE s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE
       AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()))
 
+-- What a code was given on, as values, and the rows that it stands on.
+{grounds of code}
+(SELECT :sub::text AS sub, :client_id::text AS client_id, :sid::text AS sid,
+    :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
+    :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
+    :consent_epoch::int8 AS consent_epoch) AS g {grounds}
+LEFT JOIN {sessions} s
+  ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+
+-- Whether all of that stands.
+{code stands}
+({stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)))
+
+-- Enters the grant of a code; whether it is revoked is the last value.
+{enter grant}
+INSERT INTO {grants} AS g
+    (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr,
+     acr, issued_at, expires_at, offline, claims, identity_provider, token_claims,
+     installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
+SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[],
+    :resources::text[], :session_day::int4, :sid::text, :tenant::text, :auth_time::timestamptz,
+    :amr::text[], :acr::text, :issued_at::timestamptz, :expires_at::timestamptz, :offline::bool,
+    :claims::jsonb, :identity_provider::text, :token_claims::jsonb, :installation_epoch::int8,
+    :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8, :confirmation::bytea
+
 -- Whether what the row `g` was given still stands, as the database alone can tell:
 -- `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
 -- has these columns, and so has a device; a code brings them as values.

@@ -24,7 +24,7 @@ const REQUESTS: &str = "
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
     device_authorizations::DECIDE device_authorizations::FIND_WAITING
     device_authorizations::INSERT device_authorizations::POLL device_authorizations::REDEEM
-    grants::FIND grants::MOVE_ON grants::MOVE_ON_IN_SESSION grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
+    grants::FIND grants::MOVE_ON grants::MOVE_ON_IN_SESSION grants::REDEEM grants::REDEEM_FIRST grants::REFRESH grants::REVOKE installation::EPOCH
     scim_users::FIND_SCIM scim_users::INSERT_SCIM scim_users::LOOK_UP scim_users::SHARING
     scim_users::UPDATE_SCIM
     installation::READ linked_identities::FIND_USER linked_identities::LINK linked_identities::OF_USER
