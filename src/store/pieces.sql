@@ -228,6 +228,15 @@ WHERE l.sub = h.sub AND h.claims ->> 'email' = coalesce(l.verified_email,
     hashtextextended(:upstream_issuer::text || encode(key, 'hex'), 0)))
 FROM unnest(:logouts::bytea[]) AS key)
 
+-- Spends the way of a round trip once, and not where a logout token came since they left.
+{unless left}
+WHERE NOT EXISTS (
+    SELECT FROM used_assertions u
+    WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
+      AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+ON CONFLICT (day, issuer, jti_hash) DO NOTHING
+RETURNING day
+
 -- The session that somebody changes their own account in, while it lives.
 {own session}
 own AS (SELECT s.sid FROM sessions s
@@ -315,9 +324,8 @@ greatest(u.created_at, u.enabled_at,
     coalesce((SELECT least(to_timestamp(min(f.hour) * 3600.0), max(m.applied_at))
      FROM folds f, schema_migrations m WHERE m.name = '0013_folds.sql'), now()))
 
--- Secrets of clients or resources, behind the column of their owners.
+-- Secrets of clients or of resources, each with its owner.
 {secrets}
-id, sealed_digest, description, expires_at)
 SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
                      :expiries::timestamptz[])
 

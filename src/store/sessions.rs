@@ -62,12 +62,7 @@ WITH link AS MATERIALIZED (
 ), spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
-    WHERE NOT EXISTS (
-        SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
-          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
-    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
-    RETURNING day
+    {unless left}
 ), begun AS (
     INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant,
                           identity_provider, expires_at, installation_epoch,
@@ -106,12 +101,7 @@ WITH link AS MATERIALIZED (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :way_day::int4, :upstream_issuer::text, :way::bytea
     FROM link JOIN alive USING (sub)
-    WHERE NOT EXISTS (
-        SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
-          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
-    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
-    RETURNING day
+    {unless left}
 ), renewed AS (
     UPDATE sessions
     SET handle_hash = :handle_hash::bytea, auth_time = :auth_time::timestamptz,

@@ -1,9 +1,11 @@
 //! What may come in over one connection, and what goes out: framing, limits, persistence. Against
 //! the running service.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::serving::Service;
+use crate::support::http::free_port;
 use crate::support::waiting::{SOON, await_that};
 
 /// Sends `request` over a connection of its own; answers the status.
@@ -324,8 +326,7 @@ fn the_probe_field_means_nothing_without_the_nonce() {
 
 #[test]
 fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap();
+    let port = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let service = Service::start_with("admin", &[("GATEPOST_ADMIN_LISTEN", &port.to_string())]);
     let mut wire = crate::serving::Wire::over(crate::serving::connect(port));
     let answer = wire.get("/healthz");

@@ -11,9 +11,9 @@ use gatepost::protocol::token::token_request::AuthorizationCodeRequest;
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::epochs::SessionEpochs;
-use gatepost::protocol::words::identifiers::KeyThumbprint;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost::protocol::words::sender::Sender;
 use gatepost::protocol::words::session::{Session, User};
 
 use crate::judges::{Judges, OF_THE_CODE};
@@ -110,10 +110,7 @@ fn session_stands_though_ended(session: &Session, at: Option<SessionEpochs>, now
 fn no_code_is_burnt(
     _: &AuthorizationCode,
     _: &AuthorizationCodeRequest,
-    _: Option<KeyThumbprint>,
-    _: &Client,
-    _: &Catalogue,
-    _: Instant,
+    _: Sender<'_>,
 ) -> CodeVerdict {
     CodeVerdict::Redeem
 }
@@ -147,12 +144,9 @@ fn refuses(reason: Reason) -> RefreshVerdict {
 fn old_tokens_are_refused(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
-    let verdict = refresh_token::judge(grant, presented, client, catalogue, issuer, now);
+    let verdict = refresh_token::judge(grant, presented, sender);
     match verdict {
         RefreshVerdict::OldToken(_) => refuses(Reason::RefreshTokenReplayed),
         verdict => verdict,
@@ -162,29 +156,23 @@ fn old_tokens_are_refused(
 fn revoked_grants_are_unknown(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
     if grant.revoked_at.is_some() {
         return refuses(Reason::UnknownRefreshToken);
     }
-    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
+    refresh_token::judge(grant, presented, sender)
 }
 
 fn a_wrong_key_is_refused_first(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
-    if grant.confirmation.is_some() && grant.confirmation != presented.key {
+    if grant.confirmation.is_some() && grant.confirmation != sender.key {
         return refuses(Reason::ProofKey);
     }
-    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
+    refresh_token::judge(grant, presented, sender)
 }
 
 /// As if its attempt were not compared, nor the row looked at: whoever comes enters it.

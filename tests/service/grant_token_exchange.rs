@@ -433,7 +433,9 @@ fn what_contradicts_itself_is_not_registered() {
     let gatepost = Gatepost::start();
     let secrets = json!([{"value": CONF1_SECRET}]);
     let contradictions = json!({
-        "confidential clients only": {"token_endpoint_auth_method": "none", "token_exchange": {"from_clients": ["conf1"]}},
+        "confidential clients only": {
+            "token_endpoint_auth_method": "none", "token_exchange": {"from_clients": ["conf1"]},
+        },
         "token_exchange": {"secrets": secrets},
         "not a registered client": {"secrets": secrets, "token_exchange": {"from_clients": ["nobody"]}},
         "must not be empty": {"secrets": secrets, "token_exchange": {"from_clients": []}},

@@ -72,10 +72,12 @@ pub fn remove_clients(
 }
 
 const PUT_CLIENT_SECRETS: &str = "
-INSERT INTO client_secrets (client_id, {secrets}) ON CONFLICT (client_id, id) {secret put}";
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+{secrets} ON CONFLICT (client_id, id) {secret put}";
 
 const PUT_RESOURCE_SECRETS: &str = "
-INSERT INTO resource_secrets (resource, {secrets}) ON CONFLICT (resource, id) {secret put}";
+INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
+{secrets} ON CONFLICT (resource, id) {secret put}";
 
 /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of
 /// the same id.

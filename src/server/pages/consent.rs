@@ -18,7 +18,6 @@ use gatepost_protocol::words::scope::ScopeKind;
 use gatepost_protocol::words::web_url::WebUrl;
 
 /// What is asked of a person: the request, who made it, and the scopes that there are.
-#[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub request: &'a AuthorizeRequest,
     pub client: &'a Client,
