@@ -142,7 +142,7 @@ pub struct Links(pub Vec<ChainedRow>, Day);
 /// The next row of the chain, whatever it will be called: with a hash for each name, or with what
 /// is hashed before the user and behind.
 pub struct AlternativeLink<'a> {
-    row: AuditRow,
+    pub row: AuditRow,
     previous: Vec<u8>,
     started: Day,
     names: &'a [&'a str],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use postgres::error::SqlState;
 use postgres::types::Json;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
@@ -15,8 +16,8 @@ use super::audit_event::{AuditEvent, INSERT};
 use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
 use super::mutex::Mutex;
-use super::seen_partitions::Partitions;
-use super::statement::{Bound, Values, bind};
+use super::seen_partitions::{Partitions, SeenPartitions, under};
+use super::statement::{Bound, Values, bind, written_for};
 use super::values::column;
 use crate::Result;
 use crate::named_thread;
@@ -34,6 +35,7 @@ pub struct Connection {
     /// By where its text and its names lie, which is shorter to hash than the text.
     statements: HashMap<([usize; 3], Partitions), Statement>,
     chain: Chain,
+    seen_partitions: Arc<SeenPartitions>,
     pub last_used: Instant,
     generation: u64,
     pub discarded: bool,
@@ -108,8 +110,10 @@ impl Connection {
             self.linked(bind!(INSERT), &opening)?;
         }
         let link = self.chain.link_alternatives(events, at);
+        let [first, second, _] = bound.days;
         let rows = self.query(Bound {
             values: &[bound.values, &link.values()].concat(),
+            days: [first, second, under("audit_events", Some(link.row.day))],
             ..bound
         })?;
         self.chain.advance_alternatively(link, &rows)?;
@@ -140,12 +144,14 @@ impl Connection {
     fn prepared(&mut self, bound: Bound<'_>) -> Result<Statement> {
         let Bound { sql, names, .. } = bound;
         let place = [sql.as_ptr().addr(), sql.len(), names.as_ptr().addr()];
-        let place = (place, bound.partitions);
+        let seen = &self.seen_partitions;
+        let partitions = bound.days.map(|day| seen.of(day?));
+        let place = (place, partitions);
         if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
         }
         self.require_time()?;
-        let prepared = self.client.prepare(&bound.text());
+        let prepared = self.client.prepare(&written_for(sql, names, &partitions));
         let statement = self.judged(prepared)?;
         if self.statements.len() >= STATEMENTS {
             self.statements.clear();
@@ -169,6 +175,13 @@ impl Connection {
                 Err(StoreError::Unacknowledged)
             }
             Ok(value) => Ok(value),
+            // A partition that was seen is dropped: the next try names the table.
+            Err(error)
+                if error.code() == Some(&SqlState::UNDEFINED_TABLE)
+                    && self.seen_partitions.forget() =>
+            {
+                Err(StoreError::Conflict(error.to_string()))
+            }
             Err(error) => {
                 self.lost |= error.code().is_none_or(ends_connection);
                 self.discarded |= error.code().is_some_and(loses_statements);
@@ -195,6 +208,7 @@ pub struct Connections {
     /// Grows with each connection found dead: whatever was connected before is suspect.
     pub generation: Arc<AtomicU64>,
     pub chains: Chains,
+    pub seen_partitions: Arc<SeenPartitions>,
     /// Why there has been no connection since there was one, and when the log was told so.
     pub away: Away,
     /// Whether the server's settings were compared with those asked for.
@@ -290,6 +304,7 @@ impl Connections {
             client,
             statements: HashMap::new(),
             chain: self.chains.begin(),
+            seen_partitions: Arc::clone(&self.seen_partitions),
             last_used: Instant::now(),
             generation,
             discarded: false,

@@ -11,6 +11,7 @@ use super::Store;
 use super::audit_chain::Alternatives;
 use super::audit_event::AuditEvent;
 use super::error::{Result, StoreError};
+use super::seen_partitions::under;
 use super::statement::bind;
 use super::users::person;
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
@@ -45,51 +46,44 @@ pub enum CodeRedemption {
 /// changes nothing and writes no event. The statement's own `attempt` on the row means that our
 /// answer was lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
-WITH given AS (
-    SELECT :sub::text AS sub, :client_id::text AS client_id,
-           :session_day::int4 AS session_day, :sid::text AS sid,
-           :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
-           :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
-           :consent_epoch::int8 AS consent_epoch
-), standing AS (
-    SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands,
-           {person}
-    FROM given g {grounds}
-    LEFT JOIN sessions s
-      ON s.day = :session_day::int4 AND {partition of s}
-         AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+WITH standing AS (
+    SELECT {code stands} AS stands, {person} FROM {grounds of code}
 ), redeemed AS (
-    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
-                        tenant, auth_time, amr, acr, issued_at, expires_at,
-                        offline, claims, identity_provider, token_claims,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch,
-                        confirmation, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[],
-           :resources::text[], g.session_day, g.sid,
-           :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at,
-           :expires_at::timestamptz,
-           :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
-           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch,
-           :confirmation::bytea,
-           CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
-    FROM given g CROSS JOIN standing
+    {enter grant},
+           CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN statement_timestamp() END
+    FROM standing
     ON CONFLICT (day, id) DO UPDATE
-    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
+    SET revoked_at = CASE WHEN g.attempt = excluded.attempt THEN g.revoked_at
                           ELSE clock_timestamp() END
-    WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
+    WHERE g.attempt = excluded.attempt OR g.revoked_at IS NULL
     RETURNING attempt = :attempt::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
-    INSERT INTO audit_events
+    INSERT INTO {audit_events}
     SELECT {event} FROM (
         SELECT CASE WHEN redeemed.issued THEN 1 WHEN redeemed.own THEN 2 ELSE 3 END AS n
         FROM redeemed
-        WHERE NOT EXISTS (SELECT FROM grants g
-                          WHERE g.day = :day::int4 AND {partition of g} AND g.id = :id::bytea
+        WHERE NOT EXISTS (SELECT FROM {grants} g WHERE g.day = :day::int4 AND g.id = :id::bytea
                             AND g.attempt = :attempt::bytea)) AS a
     RETURNING hash
 )
 SELECT redeemed.own, redeemed.issued, (SELECT hash FROM audited) AS audited, standing.*
 FROM standing LEFT JOIN redeemed ON true";
+
+/// The usual case and nothing else: a code that was never used, and all of it stands. No row means
+/// only that it was not that; two that come at once fail at the constraint, but for one.
+const REDEEM_FIRST: &str = "
+WITH standing AS (
+    SELECT {person} FROM {grounds of code}
+    WHERE {code stands} AND NOT :burn::bool
+      AND NOT EXISTS (SELECT FROM {grants} g WHERE g.day = :day::int4 AND g.id = :id::bytea)
+), redeemed AS (
+    {enter grant}, NULL FROM standing
+), audited AS (
+    INSERT INTO {audit_events} SELECT {event} FROM (SELECT 1 AS n FROM standing) AS a
+)
+SELECT true AS own, true AS issued, (:event_hashes::bytea[])[1] AS audited,
+       true AS stands, standing.*
+FROM standing";
 
 /// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
 /// breaks before the answer, the same attempt is made once more. The event gets the client, the
@@ -135,9 +129,9 @@ pub fn begin(
 }
 
 /// Spends a code and issues nothing: its own client failed to prove that it may use it, or may no
-/// longer have what was granted. What an earlier redemption gave is revoked. The statement is that
-/// of [`redeem`], so of two requests at once one waits for the other. `false` when nothing was left
-/// to spend or to revoke; then no event is written.
+/// longer have what was granted. What an earlier redemption gave is revoked. The statement is one
+/// of [`redeem`]'s, so of two requests at once one waits for the other. `false` when nothing was
+/// left to spend or to revoke; then no event is written.
 pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool> {
     Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
@@ -168,7 +162,7 @@ fn enter(
         finds_user: false,
     };
     let mut bound = bind!(
-        REDEEM,
+        REDEEM_FIRST,
         ..new {
             client_id,
             resources,
@@ -199,12 +193,19 @@ fn enter(
         confirmation = key_bytes(&new.confirmation),
         burn
     );
-    bound.partitions = [
-        store.partition("sessions", "s", sid.and_then(Sid::day)),
-        store.partition("grants", "g", Some(new.id.day)),
+    bound.days = [
+        under("sessions", sid.and_then(Sid::day)),
+        under("grants", Some(new.id.day)),
         None,
     ];
-    let rows = store.write_once_more(bound, &events)?;
+    let mut rows = match store.write_once_more(bound, &events) {
+        Err(StoreError::Taken(_)) => Vec::new(),
+        rows => rows?,
+    };
+    if rows.is_empty() {
+        bound.sql = REDEEM;
+        rows = store.write_once_more(bound, &events)?;
+    }
     rows.into_iter()
         .next()
         .ok_or_else(StoreError::no_installation)
@@ -388,7 +389,7 @@ pub enum Refreshed {
 const MOVE_ON: &str = "
 WITH moved AS (
     {move on} AND g.offline
-    RETURNING {granted}, {person}
+    RETURNING {moved}
 ), {tell of moved}";
 
 /// The same of a client with `refresh_token_without_offline_access`. A statement of its own: others
@@ -396,7 +397,7 @@ WITH moved AS (
 const MOVE_ON_IN_SESSION: &str = "
 WITH moved AS (
     {move on} AND {session goes on}
-    RETURNING {granted}, {person}
+    RETURNING {moved}
 ), {tell of moved}";
 
 /// Moves a grant on that was not read before, where it is as `within` says and everything stands.
@@ -431,7 +432,7 @@ pub fn move_on(
     if within.in_session {
         bound.sql = MOVE_ON_IN_SESSION;
     }
-    bound.partitions = [store.partition("grants", "g", Some(id.day)), None, None];
+    bound.days = [under("grants", Some(id.day)), None, None];
     let events = Alternatives {
         event: &new.event(audit),
         names: &["refreshed"],
@@ -501,7 +502,7 @@ WITH standing AS (
     RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own,
               g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
 ), audited AS (
-    INSERT INTO audit_events
+    INSERT INTO {audit_events}
     SELECT {event of its user} FROM (
         SELECT CASE WHEN refreshed.revoked THEN 3 WHEN refreshed.own THEN 1 ELSE 2 END AS n,
                refreshed.sub, refreshed.sid

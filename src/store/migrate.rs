@@ -51,6 +51,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     15 "0015_ends_of_people";
     16 "0016_those_who_have_an_end";
     17 "0017_bound_sessions";
+    18 "0018_tokens_of_a_day";
 };
 
 pub const LEVELS: &str =
@@ -172,6 +173,7 @@ mod tests {
         "0940107b8b97fdf24e5da28c59a9decb4dcb104b939682feb2e6eae0819e476c",
         "3005143c84d1608f456b83f5a6ad9d9f733836f52e62368e526421803b7390dd",
         "482e8a4640fe52d442947d58835b54e77ef0a21fe1eb846f77108fcb8949bf72",
+        "26d70bfb7f5c54ec235f458591e0017e454b33a8f45b28166505f94321601894",
     ];
 
     #[test]

@@ -15,7 +15,7 @@ use postgres::{Client, GenericClient, Row};
 use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::seen_partitions::{KnownPartition, SeenPartition};
+use super::seen_partitions::SeenPartition;
 use super::statement::bind;
 use super::values::{column, read};
 use crate::Result;
@@ -59,29 +59,14 @@ struct Range {
 }
 
 impl Store {
-    /// The partition of a day, for a statement that calls the table `alias`.
-    pub(super) fn partition(
-        &self,
-        table: &str,
-        alias: &'static str,
-        day: Option<Day>,
-    ) -> Option<KnownPartition> {
-        let day = day?.0;
-        let seen = self.seen_partitions().0.lock();
-        let holds =
-            |seen: &&SeenPartition| seen.table == table && (seen.from..seen.to).contains(&day);
-        let SeenPartition { from, to, .. } = *seen.iter().find(holds)?;
-        Some(KnownPartition { alias, from, to })
-    }
-
     fn see_partitions(&self, horizons: &Horizons) -> Result<Vec<Partition>> {
         let names = horizons.tables().map(|table| table.name);
         let present: Vec<Partition> = self.list(bind!(LIST, tables = &names[..]), partition)?;
-        let attached = present.iter().filter(|partition| partition.attached);
-        let seen = attached.map(|partition| SeenPartition {
-            table: partition.parent.clone(),
-            from: partition.range.from,
-            to: partition.range.to,
+        let seen = present.iter().filter_map(|partition| {
+            let Range { from, to } = partition.range;
+            let table = names.into_iter().find(|table| *table == partition.parent)?;
+            let is_usable = partition.attached && partition.is_ours;
+            is_usable.then_some(SeenPartition { table, from, to })
         });
         *self.seen_partitions().0.lock() = seen.collect();
         Ok(present)
@@ -197,7 +182,8 @@ impl Range {
 
 const LIST: &str = "
 SELECT p.relname::text AS parent, c.relname::text AS name, i.inhparent IS NOT NULL AS attached,
-       coalesce(i.inhdetachpending, false) AS detaching
+       coalesce(i.inhdetachpending, false) AS detaching,
+       pg_has_role(c.relowner, 'USAGE') AS is_ours
 FROM pg_class p
 JOIN pg_class c
   ON c.relnamespace = p.relnamespace AND c.relkind = 'r'
@@ -212,11 +198,13 @@ struct Partition {
     range: Range,
     attached: bool,
     detaching: bool,
+    /// Whether this role may do all that its owner may.
+    is_ours: bool,
 }
 
 fn partition(row: &Row) -> Result<Partition> {
     let name: String = column(row, "name")?;
-    read!(row, Partition { parent, attached, detaching; range: Range::of(&name)?, name })
+    read!(row, Partition { parent, attached, detaching, is_ours; range: Range::of(&name)?, name })
 }
 
 fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>> {

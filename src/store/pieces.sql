@@ -2,7 +2,7 @@
 -- everything stands but the session. The table of the update cannot be named in the joins, so
 -- `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
 {move on}
-UPDATE grants g
+UPDATE {grants} g
 SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END,
     moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END,
     used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END,
@@ -10,8 +10,7 @@ SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 
     confirmation = coalesce(g.confirmation, :bind_to::bytea)
 FROM installation i, clients c CROSS JOIN users u
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id
-WHERE g.day = :day::int4 AND {partition of g}
-  AND g.id = :id::bytea AND g.client_id = :client_id::text
+WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
   AND c.client_id = g.client_id AND u.sub = g.sub AND {stands}
   AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea
   AND g.revoked_at IS NULL AND g.scopes <@ :scopes::text[]
@@ -20,11 +19,16 @@ WHERE g.day = :day::int4 AND {partition of g}
   AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[]))
   AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)
 
+-- Answers the grant that was moved, with the hash of what is told of it.
+{moved}
+{granted}, {person}, sha256((:event_hashes::bytea[])[1] || hashed(g.sub) || hashed(g.sid)
+    || :event_ending::bytea) AS audited
+
 -- Tells of the grant that was `moved`, and answers it.
 {tell of moved}
-audited AS (INSERT INTO audit_events SELECT {event of its user}
-    FROM (SELECT 1 AS n, sub, sid FROM moved) AS a RETURNING hash)
-SELECT (SELECT hash FROM audited) AS audited, moved.* FROM moved
+told AS (INSERT INTO {audit_events} SELECT {event begins}, moved.audited,
+    (:event_names::text[])[1], :event_client_id::text, sub, sid, {event ends} FROM moved)
+SELECT * FROM moved
 
 -- Whether the grant `g` may be refreshed as far as its session goes: it has `offline_access`,
 -- or its session goes on.
@@ -32,6 +36,31 @@ SELECT (SELECT hash FROM audited) AS audited, moved.* FROM moved
 (g.offline OR EXISTS (SELECT FROM sessions s
     WHERE s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE
       AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()))
+
+-- What a code was given on, as values, and the rows that it stands on.
+{grounds of code}
+(SELECT :sub::text AS sub, :client_id::text AS client_id, :sid::text AS sid,
+    :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
+    :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
+    :consent_epoch::int8 AS consent_epoch) AS g {grounds}
+LEFT JOIN {sessions} s
+  ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+
+-- Whether all of that stands.
+{code stands}
+({stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)))
+
+-- Enters the grant of a code; whether it is revoked is the last value.
+{enter grant}
+INSERT INTO {grants} AS g
+    (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr,
+     acr, issued_at, expires_at, offline, claims, identity_provider, token_claims,
+     installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
+SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[],
+    :resources::text[], :session_day::int4, :sid::text, :tenant::text, :auth_time::timestamptz,
+    :amr::text[], :acr::text, :issued_at::timestamptz, :expires_at::timestamptz, :offline::bool,
+    :claims::jsonb, :identity_provider::text, :token_claims::jsonb, :installation_epoch::int8,
+    :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8, :confirmation::bytea
 
 -- Whether what the row `g` was given still stands, as the database alone can tell:
 -- `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
@@ -43,8 +72,7 @@ AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp()
      OR g.issued_at >= k.expires_at
      OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE)
 AND CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array'
-    THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role')
-        ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false)
+    THEN jsonb_path_exists(u.claims, '$.role[*] ? (@ == $allowed_roles[*])', c.metadata)
     ELSE true END
 
 -- The rows that `{stands}` compares with `g`.
@@ -71,14 +99,20 @@ k.expires_at AS consent_expires_at, {person}
 
 {standing of user}
 installation i
-LEFT JOIN revoked_tokens r
-  ON r.day = :expires_on::int4 AND {partition of r} AND r.jti = :jti::bytea
+LEFT JOIN {revoked_tokens} r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
 LEFT JOIN clients c ON c.client_id = :client_id::text
-LEFT JOIN users u ON u.sub = :sub::text
-LEFT JOIN grants g
-  ON g.day = :grant_day::int4 AND {partition of g} AND g.id = :grant_id::bytea
-     AND g.client_id = :client_id::text AND g.sub = :sub::text
 LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text
+LEFT JOIN {grants} g
+  ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea
+     AND g.client_id = :client_id::text AND g.sub = :sub::text
+LEFT JOIN users u ON u.sub = :sub::text
+
+-- The same of a client's own token.
+{standing of client}
+c.enabled AS client_enabled, i.epoch AS installation_epoch, c.epoch AS client_epoch
+FROM installation i
+LEFT JOIN {revoked_tokens} r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
+LEFT JOIN clients c ON c.client_id = :client_id::text
 
 -- What tokens tell of the user `u`, and what ends them.
 {person}
@@ -108,17 +142,20 @@ k.epoch AS consent_epoch
 
 -- The columns of the event that is the alternative `a.n`.
 {event}
-:event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8,
-:event_previous::bytea, (:event_hashes::bytea[])[a.n], (:event_names::text[])[a.n],
-:event_client_id::text, :event_sub::text, :event_sid::text,
-:event_source::text, :event_request_id::text, :event_detail::text::json
+{event begins}, (:event_hashes::bytea[])[a.n], (:event_names::text[])[a.n],
+:event_client_id::text, :event_sub::text, :event_sid::text, {event ends}
 
 -- The same, of the user `a.sub` and the session `a.sid` that the statement found.
 {event of its user}
+{event begins}, sha256((:event_hashes::bytea[])[a.n] || hashed(a.sub) || hashed(a.sid)
+    || :event_ending::bytea), (:event_names::text[])[a.n],
+:event_client_id::text, a.sub, a.sid, {event ends}
+
+{event begins}
 :event_day::int4, :event_at::timestamptz, :event_chain::text, :event_seq::int8,
-:event_previous::bytea, sha256((:event_hashes::bytea[])[a.n] || hashed(a.sub)
-    || hashed(a.sid) || :event_ending::bytea), (:event_names::text[])[a.n],
-:event_client_id::text, a.sub, a.sid,
+:event_previous::bytea
+
+{event ends}
 :event_source::text, :event_request_id::text, :event_detail::text::json
 
 -- Takes the names that `keys` has (tenant, name, is_alone), so that of two statements at once

@@ -76,7 +76,7 @@ struct Inner {
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
-    seen_partitions: SeenPartitions,
+    seen_partitions: Arc<SeenPartitions>,
     /// What the server answered that it does not do, and when last.
     denied: Mutex<BTreeMap<String, Instant>>,
     /// Ends a command that the database does not answer although it was cancelled.
@@ -157,11 +157,13 @@ impl Store {
             settings.process.clone(),
             settings.audit_days,
         );
+        let seen_partitions = Arc::<SeenPartitions>::default();
         let connections = Connections {
             config: url.config(options),
             connector: connector.clone(),
             generation: Arc::clone(&generation),
             chains: chains.clone(),
+            seen_partitions: Arc::clone(&seen_partitions),
             away: Arc::default(),
             compared: Arc::default(),
             is_retired: Arc::default(),
@@ -188,7 +190,7 @@ impl Store {
             clock,
             chains,
             confirmed: Confirmed::default(),
-            seen_partitions: SeenPartitions::default(),
+            seen_partitions,
             denied: Mutex::default(),
             give_up,
         })))

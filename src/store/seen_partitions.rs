@@ -1,34 +1,49 @@
-//! The partitions that this process has seen. A statement planned for one of them takes less time
-//! than one planned for all. Nothing else depends on what stands here: what is planned for days
-//! without a partition, or for those of several, answers the same as ever.
+//! The partitions that this process has seen. A statement that names one takes less time than one
+//! that is planned for all. Nothing else depends on what stands here: where none is known, a
+//! statement names the table, and answers the same.
 
 use super::mutex::Mutex;
+use gatepost_protocol::words::instant::Day;
 
 #[derive(Debug, Default)]
 pub struct SeenPartitions(pub Mutex<Vec<SeenPartition>>);
 
 /// One that has the days from `from` to the day before `to`.
-#[derive(Debug)]
-pub struct SeenPartition {
-    pub table: String,
-    pub from: i32,
-    pub to: i32,
-}
-
-/// The same of the table that a statement calls `alias`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct KnownPartition {
-    pub alias: &'static str,
+pub struct SeenPartition {
+    pub table: &'static str,
     pub from: i32,
     pub to: i32,
 }
 
-/// The partitions that a statement is planned for.
-pub type Partitions = [Option<KnownPartition>; 3];
+/// The partitions that a statement names in place of their tables.
+pub type Partitions = [Option<SeenPartition>; 3];
 
-impl KnownPartition {
-    pub fn condition(&self) -> String {
-        let KnownPartition { alias, from, to } = self;
-        format!("{alias}.day BETWEEN {from} AND {}", to - 1)
+/// The day under which a statement looks in a table, or writes to it.
+#[derive(Clone, Copy)]
+pub struct DayOfTable {
+    table: &'static str,
+    day: Day,
+}
+
+/// The same where there is a day.
+pub fn under(table: &'static str, day: Option<Day>) -> Option<DayOfTable> {
+    Some(DayOfTable { table, day: day? })
+}
+
+impl SeenPartitions {
+    pub fn of(&self, wanted: DayOfTable) -> Option<SeenPartition> {
+        let has_day = |seen: &&SeenPartition| {
+            seen.table == wanted.table && (seen.from..seen.to).contains(&wanted.day.0)
+        };
+        self.0.lock().iter().find(has_day).copied()
+    }
+
+    /// Forgets them all; `false` where there was none.
+    pub fn forget(&self) -> bool {
+        let mut seen = self.0.lock();
+        let knew_any = !seen.is_empty();
+        seen.clear();
+        knew_any
     }
 }

@@ -9,6 +9,7 @@ use postgres::Row;
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::consents::{ConsentRow, consent_if_there};
+use super::seen_partitions::under;
 use super::session_clients::call_late;
 use super::session_endings::others;
 use super::statement::{Bound, bind};
@@ -182,11 +183,11 @@ impl NewSession<'_> {
 
 const FIND: &str = "
 SELECT {session}, i.epoch AS installation_epoch_now, {user}, {consent}
-FROM sessions s
+FROM {sessions} s
 CROSS JOIN installation i
 LEFT JOIN users u ON u.sub = s.sub
 LEFT JOIN consents k ON k.sub = s.sub AND k.client_id = :client_id::text
-WHERE s.day = :day::int4 AND {partition of s} AND s.handle_hash = :handle_hash::bytea";
+WHERE s.day = :day::int4 AND s.handle_hash = :handle_hash::bytea";
 
 /// Looks up the session of a cookie, with its user's consent to that client, where there is one.
 /// Whether the session is alive is for the core to judge.
@@ -198,7 +199,7 @@ pub fn find(
 ) -> Result<Option<FoundSession>> {
     let handle_hash = &handle_hash[..];
     let mut bound = bind!(FIND, day, handle_hash, client_id);
-    bound.partitions = [store.partition("sessions", "s", Some(day)), None, None];
+    bound.days = [under("sessions", Some(day)), None, None];
     store.find(bound, |row| {
         Ok(FoundSession {
             session: session(row)?,

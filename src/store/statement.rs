@@ -5,7 +5,7 @@
 
 use postgres::types::ToSql;
 
-use super::seen_partitions::{KnownPartition, Partitions};
+use super::seen_partitions::{DayOfTable, Partitions, SeenPartition};
 use gatepost_protocol::words::joined::joined;
 
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -17,14 +17,14 @@ pub struct Bound<'a> {
     /// The first is `$1` to Postgres.
     pub names: &'static [&'static str],
     pub values: Values<'a>,
-    /// Those that it is planned for alone.
-    pub partitions: Partitions,
+    /// Where it looks and writes: it names the partition of such a day, where one was seen.
+    pub days: [Option<DayOfTable>; 3],
 }
 
 impl Bound<'_> {
     /// The text that Postgres gets.
     pub fn text(self) -> String {
-        written_for(self.sql, self.names, &self.partitions)
+        written_out(self.sql, self.names)
     }
 }
 
@@ -44,7 +44,7 @@ macro_rules! bind {
             sql: $sql,
             names: &[$($(stringify!($field),)*)* $(stringify!($name)),*],
             values: &[$($(&$of.$field,)*)* $(&$crate::bind!(@value $name $(= $value)?)),*],
-            partitions: Default::default(),
+            days: [None; 3],
         }
     };
 }
@@ -74,10 +74,8 @@ pub fn written_out(sql: &str, names: &[&str]) -> String {
     written_for(sql, names, &Partitions::default())
 }
 
-/// The same, planned for these partitions alone: `{partition of g}` says within which days that of
-/// the table `g` has its rows. It stands beside a comparison with the day of the row, and changes
-/// nothing but the plan: where the partition is not known, or is another than this process thinks.
-fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
+/// The same, with these partitions in place of their tables, which stand in braces: `{grants}`.
+pub fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
     let mut text = sql.to_owned();
     for piece in PIECES.split("\n\n") {
         let mut lines = piece.lines().filter(|line| !line.starts_with("--"));
@@ -94,13 +92,11 @@ fn written_for(sql: &str, names: &[&str], partitions: &Partitions) -> String {
              SELECT array(SELECT hash FROM audited) AS audited{after}"
         );
     }
-    while let Some((before, rest)) = text.split_once("{partition of ")
-        && let Some((alias, after)) = rest.split_once('}')
-    {
-        let mut known = partitions.iter().flatten();
-        let known = known.find(|partition| partition.alias == alias);
-        let days = known.map_or(String::from("true"), KnownPartition::condition);
-        text = format!("{before}{days}{after}");
+    for SeenPartition { table, from, to } in partitions.iter().flatten() {
+        text = text.replace(&format!("{{{table}}}"), &format!("{table}_{from}_{to}"));
+    }
+    for table in ["audit_events", "grants", "revoked_tokens", "sessions"] {
+        text = text.replace(&format!("{{{table}}}"), table);
     }
     numbered(&text, names)
 }

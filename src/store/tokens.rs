@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::audit_event::AuditEvent;
+use super::seen_partitions::under;
 use super::statement::bind;
 use super::users::{if_there, person};
 use super::values::column;
@@ -36,22 +37,19 @@ pub struct TokenStanding {
 const FIND: &str = "
 SELECT {standing}, s.sid, s.ended_at, s.expires_at AS session_expires_at
 FROM {standing of user}
-LEFT JOIN sessions s
-  ON s.day = :session_day::int4 AND {partition of s}
-     AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
+LEFT JOIN {sessions} s
+  ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
 /// The same of a token whose scope has `offline_access`: its grant outlives the session.
 const FIND_OFFLINE: &str = "SELECT {standing} FROM {standing of user}";
 
 /// The same of a client's own token, which has neither user nor grant.
-const FIND_OF_CLIENT: &str = "
-SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked, c.enabled AS client_enabled,
-       i.epoch AS installation_epoch, c.epoch AS client_epoch
-FROM installation i
-LEFT JOIN revoked_tokens r
-  ON r.day = :expires_on::int4 AND {partition of r} AND r.jti = :jti::bytea
-LEFT JOIN revoked_lasting_tokens l ON l.jti = :jti::bytea
-LEFT JOIN clients c ON c.client_id = :client_id::text";
+const FIND_OF_CLIENT: &str = "SELECT r.jti IS NOT NULL AS revoked, {standing of client}";
+
+/// The same of one that was issued for more than a day.
+const FIND_LASTING: &str = "
+SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked, {standing of client}
+LEFT JOIN revoked_lasting_tokens l ON l.jti = :jti::bytea";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user,
 /// counts as absent. So does the session of a token with `offline_access`.
@@ -64,10 +62,13 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding> {
         StandsOn::Grant(grant) => Some(grant),
         StandsOn::User(_) | StandsOn::Client { .. } => None,
     };
-    let revoked_tokens = store.partition("revoked_tokens", "r", Some(expires_on));
+    let revoked_tokens = under("revoked_tokens", Some(expires_on));
     if user.is_none() && grant.is_none() {
         let mut bound = bind!(FIND_OF_CLIENT, expires_on, jti, client_id);
-        bound.partitions = [revoked_tokens, None, None];
+        if token.is_lasting() {
+            bound.sql = FIND_LASTING;
+        }
+        bound.days = [revoked_tokens, None, None];
         let facts = facts_of_client(&store.one(bound)?)?;
         return Ok(TokenStanding { facts, user: None });
     }
@@ -99,10 +100,10 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding> {
     let is_offline = token.scope.contains(OFFLINE_ACCESS) && token.delegation.is_none();
     let is_offline = is_offline && grant.is_some();
     let mut bound = if is_offline { offline } else { in_session };
-    bound.partitions = [
+    bound.days = [
         revoked_tokens,
-        store.partition("grants", "g", grant_day),
-        store.partition("sessions", "s", session_day.filter(|_| !is_offline)),
+        under("grants", grant_day),
+        under("sessions", session_day),
     ];
     let row = store.one(bound)?;
     let mut facts = facts_of_client(&row)?;

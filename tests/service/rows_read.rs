@@ -24,14 +24,14 @@ const REQUESTS: &str = "
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
     device_authorizations::DECIDE device_authorizations::FIND_WAITING
     device_authorizations::INSERT device_authorizations::POLL device_authorizations::REDEEM
-    grants::FIND grants::MOVE_ON grants::MOVE_ON_IN_SESSION grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
+    grants::FIND grants::MOVE_ON grants::MOVE_ON_IN_SESSION grants::REDEEM grants::REDEEM_FIRST grants::REFRESH grants::REVOKE installation::EPOCH
     scim_users::FIND_SCIM scim_users::INSERT_SCIM scim_users::LOOK_UP scim_users::SHARING
     scim_users::UPDATE_SCIM
     installation::READ linked_identities::FIND_USER linked_identities::LINK linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::BIND sessions::FIND sessions::FIND_OF_USER sessions::NOTE_REFUSAL sessions::TOUCH sign_in_failures::CLEAR
-    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
+    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_LASTING tokens::FIND_OF_CLIENT tokens::FIND_OFFLINE
     upstream_sessions::FIND users::CHANGE_ADDRESS users::CHANGE_NAME users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
     sign_up_links::HOLDS sign_up_links::JOIN users::ADDRESS_COUNTS

@@ -1039,6 +1039,20 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     gatepost.database.assert_count("revoked_tokens", 0);
     gatepost.database.assert_count("revoked_lasting_tokens", 1);
     assert_eq!(gatepost.events("access_token_revoked").len(), 1);
+    // A build of before keeps what is revoked of tokens of some hours there, too.
+    gatepost.apply(&fixed(
+        json!({"client_id": "daily", "client_credentials_token_lifetime": "12h"}),
+    ));
+    gatepost.settle();
+    let daily = issued(&gatepost.token("daily", &[("grant_type", "client_credentials")]));
+    let daily = text(&daily, "access_token");
+    assert_eq!(by(daily), 200);
+    revoke(daily, "daily");
+    gatepost.run_sql(
+        "WITH kept AS (DELETE FROM revoked_tokens RETURNING jti, day) \
+         INSERT INTO revoked_lasting_tokens (jti, day) SELECT jti, day FROM kept",
+    );
+    assert_eq!(by(daily), 401);
     gatepost.run_line("client revoke fixed");
     gatepost.settle();
     assert_eq!([&first, &second, &third].map(|token| by(token)), [401; 3]);

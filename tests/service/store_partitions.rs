@@ -7,8 +7,8 @@ use gatepost::clock::time_of_day;
 use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events::{self, AuditEvent};
 use gatepost::store::partitions::{self, Horizons};
-use gatepost::store::tokens;
 use gatepost::store::{Store, StoreError};
+use gatepost::store::{sessions, tokens};
 use gatepost::tool::statements::audit_pages;
 
 use crate::support::gatepost::Gatepost;
@@ -117,6 +117,22 @@ fn as_days_pass_new_ones_come_and_old_ones_go() {
     partitions::maintain(&store, &HORIZONS, much_later).unwrap();
     assert!(partitions::are_ahead(&store, &HORIZONS, much_later).unwrap());
     assert_eq!(database.count("revoked_tokens"), 0);
+}
+
+#[test]
+fn a_table_whose_partitions_another_process_dropped_is_looked_in_all_the_same() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    let find = || sessions::find(&store, today, &[0; 32], None);
+    // Which there are is seen by the way.
+    assert!(partitions::are_ahead(&store, &HORIZONS, today).unwrap());
+    assert_eq!(find(), Ok(None));
+    database.run(
+        "DO $$ DECLARE name text; BEGIN
+         FOR name IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'sessions'::regclass
+         LOOP EXECUTE 'DROP TABLE ' || name; END LOOP; END $$",
+    );
+    assert_eq!(find(), Ok(None));
 }
 
 /// Sets the clock that this process follows to so many days from now.

@@ -105,6 +105,12 @@ impl AccessToken {
         now >= self.expires_at
     }
 
+    /// Whether a client has it for itself for more than a day: its revocation lies apart.
+    pub fn is_lasting(&self) -> bool {
+        let a_day = Duration::from_secs(86_400);
+        self.user.is_none() && self.expires_at > self.issued_at.plus(a_day)
+    }
+
     /// `token_type`
     pub fn token_type(&self) -> &'static str {
         match self.confirmation {

@@ -167,9 +167,7 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         ..request.caused(AuditEvent::default())
     };
     let jti = token.jti.encode();
-    let room = app.now().plus(app.longest_access_token_lifetime());
-    let is_lasting = token.user.is_none() && token.expires_at > room;
-    let revoke = if is_lasting {
+    let revoke = if token.is_lasting() {
         tokens::revoke_lasting
     } else {
         tokens::revoke
