@@ -103,6 +103,10 @@ impl<'a> Administrator<'a> {
             },
             administrator: self.context.current_session.user.called(),
             ui_locales: self.context.transaction.ui_locales(),
+            catalogue: &self.context.transaction.snapshot.catalogue,
+            reach: self.reach,
+            given_roles: self.given_roles,
+            by_letter: self.context.app.letters.from().is_some(),
         }
     }
 

@@ -32,8 +32,7 @@ impl Administrator<'_> {
             .iter()
             .filter_map(|used| within(app, used, reach))
             .collect();
-        let catalogue = &self.context.transaction.snapshot.catalogue;
-        Ok(self.shown(|around| list_page(around, catalogue, &shown, next, reach)))
+        Ok(self.shown(|around| list_page(around, &shown, next)))
     }
 
     /// `name` is the client's, as it stands in the path.
@@ -69,7 +68,7 @@ impl Administrator<'_> {
             ..PeopleAsked::default()
         };
         let people = self.list_people(asked)?;
-        Ok(self.shown(|around| application_page(around, &found, grants, reach, &people)))
+        Ok(self.shown(|around| application_page(around, &found, grants, &people)))
     }
 }
 

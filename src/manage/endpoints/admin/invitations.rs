@@ -15,7 +15,7 @@ use super::links::LinkWay;
 use super::pasted_people::{note_held, read};
 use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
-    Invitation, InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine,
+    InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine,
     invite_page, invite_several_page, invited_page,
 };
 use crate::pages::admin::page_of;
@@ -89,7 +89,7 @@ impl Administrator<'_> {
         let role_gone = self.lost_role(&typed.details.roles);
         let problem = undone
             .or(role_gone.map(|_| InviteProblem::RoleGone))
-            .or(InviteProblem::of(&typed, self.invitation().by_letter));
+            .or(InviteProblem::of(&typed, self.around().by_letter));
         if problem.is_some() {
             return Ok(self.draw_invitation(&typed, asked, problem));
         }
@@ -122,16 +122,6 @@ impl Administrator<'_> {
         }
     }
 
-    /// What people can be invited with.
-    fn invitation(&self) -> Invitation<'_> {
-        Invitation {
-            catalogue: &self.context.transaction.snapshot.catalogue,
-            tenants: self.reach,
-            given_roles: self.given_roles,
-            by_letter: self.context.app.letters.from().is_some(),
-        }
-    }
-
     fn draw_invitation(
         &self,
         typed: &Newcomer,
@@ -144,8 +134,7 @@ impl Administrator<'_> {
             batch: &new_batch(),
             problem,
         };
-        let invitation = self.invitation();
-        self.shown_with_form(|around, form| invite_page(around, form, invitation, drawn))
+        self.shown_with_form(|around, form| invite_page(around, form, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
@@ -193,7 +182,7 @@ impl Administrator<'_> {
         held: Option<InviteProblem>,
     ) -> Result<Adding> {
         let store = self.store();
-        let by_letter = self.invitation().by_letter;
+        let by_letter = self.around().by_letter;
         let events = new.iter().map(|new| {
             let roles = roles_of(&new.claims);
             let detail = json!({"link": true, "mail": by_letter, "new": {"role": roles}});
@@ -244,7 +233,7 @@ impl Administrator<'_> {
         pasted.batch = form
             .bounded("batch", parameters::OTHER)?
             .unwrap_or(&new_batch);
-        let mut lines = read(pasted.text, texts, self.invitation());
+        let mut lines = read(pasted.text, self.around());
         let unread = match lines.len() {
             0 => Some(texts.no_lines),
             many if many > MOST_PEOPLE || pasted.text.len() > LONGEST_TEXT => {
@@ -283,8 +272,7 @@ impl Administrator<'_> {
     }
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
-        let invitation = self.invitation();
-        self.shown_with_form(|around, form| invite_several_page(around, form, invitation, pasted))
+        self.shown_with_form(|around, form| invite_several_page(around, form, pasted))
     }
 
     /// Says who was invited, and passes their links on.
@@ -305,14 +293,13 @@ impl Administrator<'_> {
             }
             invited.push(one);
         }
-        let invitation = self.invitation();
-        Ok(self.shown(|around| invited_page(around, invitation, &invited)))
+        Ok(self.shown(|around| invited_page(around, &invited)))
     }
 
     /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may
     /// have seen one: who has not come yet gets another.
     fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool> {
-        let by_letter = self.invitation().by_letter;
+        let by_letter = self.around().by_letter;
         Ok(person.is_new() && (!is_again || self.notes_link(person, by_letter)?))
     }
 

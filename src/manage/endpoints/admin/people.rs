@@ -100,8 +100,6 @@ impl Administrator<'_> {
             is_cut: is_cut && next.is_none(),
             next,
             previous,
-            catalogue: &self.context.transaction.snapshot.catalogue,
-            given_roles: self.given_roles,
         })
     }
 

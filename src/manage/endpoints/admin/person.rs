@@ -109,7 +109,6 @@ impl Administrator<'_> {
     ) -> Result<Response> {
         let InSession {
             app,
-            transaction,
             current_session,
             ..
         } = self.context;
@@ -123,14 +122,11 @@ impl Administrator<'_> {
         let view = PersonView {
             person,
             opened: &opened,
-            catalogue: &transaction.snapshot.catalogue,
             factors: &factors,
             sessions: &sessions,
             bound_sessions: app.config.bound_sessions,
             current_session: &current_session.row,
             wrong_passwords: self.wrong_passwords(person)?,
-            by_letter: app.letters.from().is_some(),
-            given_roles: self.given_roles,
             told,
             typed,
         };

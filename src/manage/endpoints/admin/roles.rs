@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Administrator;
 use crate::endpoints::decoded;
 use crate::pages::admin::Told;
-use crate::pages::admin::people::{PeoplePage, role_name};
+use crate::pages::admin::people::PeoplePage;
 use crate::pages::admin::person::PersonDetails;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
 use crate::statements::people_list::PeopleAsked;
@@ -29,8 +29,7 @@ impl Administrator<'_> {
         let after = self.query()?.bounded("after", parameters::CLIENT_ID)?;
         let _permit = self.survey()?;
         let listed = roles::list(self.store(), self.acting(""), after.unwrap_or_default())?;
-        let catalogue = &self.context.transaction.snapshot.catalogue;
-        Ok(self.shown(|around| list_page(around, catalogue, &listed, told)))
+        Ok(self.shown(|around| list_page(around, &listed, told)))
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
@@ -132,8 +131,7 @@ impl Administrator<'_> {
             });
             unregister(writer, role)?;
             while take_role(writer, role)? > 0 {}
-            let catalogue = &self.context.transaction.snapshot.catalogue;
-            let name = role_name(self.around(), catalogue, role);
+            let name = self.around().role_name(role);
             Ok(Ok(done(about(texts.role_was_deleted, name))))
         })
     }

@@ -55,7 +55,7 @@ pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
                     @let day = Day(hour.hour / 24);
                     @let written = timestamp::format_day(day);
                     @let address = around.address_with("audit", &[("day", &written)]);
-                    @let name = day_in_words(around.chrome.texts, day);
+                    @let name = day_in_words(around.texts, day);
                     li {
                         a href=(address) aria-label=(name) {
                             (written.rsplit('-').next().unwrap_or_default().trim_start_matches('0'))
@@ -71,7 +71,7 @@ pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
             }
             details {
                 summary { (word(around, "table")) }
-                p .hint { (around.chrome.texts.counted_hourly) }
+                p .hint { (around.texts.counted_hourly) }
                 (table(around, hours))
             }
         }
@@ -110,7 +110,7 @@ fn table(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
                 @for hour in hours.iter().rev() {
                     tr {
                         th scope="row" {
-                            (at(around.chrome.texts, Template("{}"), begin(hour.hour)))
+                            (at(around.texts, Template("{}"), begin(hour.hour)))
                         }
                         @if let Some(counts) = &hour.counts {
                             @for n in counts { td { (n) } }

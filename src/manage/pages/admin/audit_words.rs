@@ -19,7 +19,7 @@ pub fn text(lines: &'static str, name: &str) -> Option<&'static str> {
 
 /// What the page says in its language. The name begins with `@` in the file.
 pub(super) fn word(around: AdminChrome<'_>, name: &str) -> &'static str {
-    let language = around.chrome.texts.language;
+    let language = around.texts.language;
     text(language.events(), &format!("@{name}")).unwrap_or_default()
 }
 
@@ -27,7 +27,7 @@ pub(super) fn word(around: AdminChrome<'_>, name: &str) -> &'static str {
 pub(super) fn sentence(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value) -> Markup {
     let by = detail.text("by").unwrap_or_default();
     let name = sentence_name(&event.row.event, detail);
-    let lines = around.chrome.texts.language.events();
+    let lines = around.texts.language.events();
     let of_whom = text(lines, &format!("{name}/{by}"));
     let sentence = of_whom.or_else(|| text(lines, name)).unwrap_or(name);
     let mut pieces = sentence.split('{');

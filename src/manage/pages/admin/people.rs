@@ -11,7 +11,6 @@ use crate::statements::admin_people::Person;
 use crate::statements::people_list::PeopleAsked;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::registration::administration::roles_of;
-use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::strength::Strength;
@@ -42,9 +41,6 @@ pub struct PeoplePage<'a> {
     /// The subjects behind which and before which there are more.
     pub next: Option<Subject>,
     pub previous: Option<Subject>,
-    pub catalogue: &'a Catalogue,
-    /// The roles that the administrator may give.
-    pub given_roles: &'a [String],
 }
 
 /// As many people are counted exactly.
@@ -65,7 +61,7 @@ pub const LOCKED: &str = "locked";
 /// The page that lists people. Its form asks for `q`, `role` and `state`; `after` and `before` are
 /// subjects.
 pub fn people_page(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let invite = html! { a .button href=(around.address("invite")) { (texts.invite) } };
     let card = html! {
         (around.search_form("people", &search_fields(around, page)))
@@ -76,7 +72,7 @@ pub fn people_page(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 
 /// How many they are, the people of this page, and the ways to others.
 pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     html! {
         @if let Some(count) = &page.count { p .hint role="status" { (texts.found.fill(count)) } }
         @if page.people.is_empty() {
@@ -91,7 +87,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup 
 }
 
 fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let states = [
         ("", texts.any_state),
         ("invited", texts.invited),
@@ -101,10 +97,10 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
         (LOCKED, texts.locked_out),
     ];
     let chosen = page.asked.roles.and_then(<[_]>::first).copied();
-    let known = page.catalogue.roles.keys().chain(page.given_roles);
+    let known = around.catalogue.roles.keys().chain(around.given_roles);
     let roles: BTreeSet<&str> = known.map(String::as_str).chain(chosen).collect();
     let has_roles = !roles.is_empty();
-    let named = |role| (role, role_name(around, page.catalogue, role));
+    let named = |role| (role, around.role_name(role));
     let roles = iter::once(("", texts.any_role)).chain(roles.into_iter().map(named));
     html! {
         (typed_field("q", texts.search_people, page.asked.typed, texts.search_people_hint))
@@ -115,18 +111,10 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-/// What a role is called: as it is registered, else by its name.
-pub fn role_name<'a>(around: AdminChrome<'a>, catalogue: &'a Catalogue, role: &'a str) -> &'a str {
-    let registered = catalogue.roles.get(role);
-    registered.map_or(role, |registered| {
-        around.chrome.texts.language.of(&registered.display_name)
-    })
-}
-
 fn table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let has_tenants = !page.catalogue.tenants.is_empty();
+    let has_tenants = !around.catalogue.tenants.is_empty();
     html! {
         table .people {
             thead {
@@ -148,9 +136,9 @@ fn table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 }
 
 fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let user = &person.found.user;
-    let has_tenants = !page.catalogue.tenants.is_empty();
+    let has_tenants = !around.catalogue.tenants.is_empty();
     let address = around.address(&page_of("people", user.sub.as_str()));
     let lacks_factor =
         user.may_act() && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
@@ -167,11 +155,11 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
             @if has_tenants {
                 td {
                     @if let Some(tenant) = &user.tenant {
-                        bdi { (page.catalogue.tenant_name(tenant.as_str())) }
+                        bdi { (around.catalogue.tenant_name(tenant.as_str())) }
                     }
                 }
             }
-            td { (roles_had(around, page.catalogue, user)) }
+            td { (roles_had(around, user)) }
             @if page.is_search {
                 td data-head=(texts.last_sign_in) {
                     @if let Some(day) = person.used_on { (on_day(texts, Template("{}"), day)) }
@@ -205,18 +193,18 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
 }
 
 /// The names of somebody's roles.
-pub(super) fn roles_had(around: AdminChrome<'_>, catalogue: &Catalogue, user: &UserRow) -> Markup {
+pub(super) fn roles_had(around: AdminChrome<'_>, user: &UserRow) -> Markup {
     html! {
         @for (index, role) in roles_of(&user.claims).into_iter().enumerate() {
             @if index > 0 { ", " }
-            bdi { (role_name(around, catalogue, role)) }
+            bdi { (around.role_name(role)) }
         }
     }
 }
 
 /// The ways to the pages before and behind this one.
 fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let ways = [
         (&page.previous, "before", texts.previous_page),
         (&page.next, "after", texts.next_page),
@@ -246,17 +234,12 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 
 /// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
 /// it as `offered` what there was to choose from.
-pub(super) fn role_choices(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    given: &[String],
-    had: &[String],
-) -> Markup {
-    let texts = around.chrome.texts;
+pub(super) fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
+    let given = around.given_roles;
     html! {
         @if !given.is_empty() {
             fieldset {
-                legend { (texts.roles) }
+                legend { (around.texts.roles) }
                 @for role in given { (hidden("offered", role)) }
                 ul .scopes {
                     @for (index, role) in given.iter().enumerate() {
@@ -266,8 +249,8 @@ pub(super) fn role_choices(
                                 input id=(id) type="checkbox" name="role" value=(role)
                                     checked[had.contains(role)];
                                 div {
-                                    label for=(id) { bdi { (role_name(around, catalogue, role)) } }
-                                    (role_description(around, catalogue, role))
+                                    label for=(id) { bdi { (around.role_name(role)) } }
+                                    (around.role_description(role))
                                 }
                             }
                         }
@@ -278,14 +261,3 @@ pub(super) fn role_choices(
     }
 }
 
-pub(super) fn role_description(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    role: &str,
-) -> Markup {
-    let registered = catalogue.roles.get(role);
-    let description = registered.map_or("", |registered| {
-        around.chrome.texts.language.of(&registered.description)
-    });
-    html! { @if !description.is_empty() { p .hint { bdi { (description) } } } }
-}
