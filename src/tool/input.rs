@@ -78,7 +78,7 @@ pub fn unread(name: &str, error: &io::Error) -> Failure {
 /// The failure says where it stops being text.
 pub fn utf8(name: &str, bytes: Vec<u8>) -> CommandResult<String> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return refuse(format!("{name} is UTF-16: save it as UTF-8"));
+        return refuse!("{name} is UTF-16: save it as UTF-8");
     }
     String::from_utf8(bytes).map_err(|error| {
         let sound = error

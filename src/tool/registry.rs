@@ -13,7 +13,7 @@ use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
-use super::output::{self, CommandResult, Failure, misuse, printable, refuse, say};
+use super::output::{self, CommandResult, Failure, misuse, printable, say};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::joined::joined;
@@ -171,9 +171,7 @@ pub fn read(
     let name = called(file);
     let text = text_of(file, most)?;
     if text.trim().is_empty() {
-        return refuse(format!(
-            "{name} is empty, and so is not JSON; {{}} is the smallest document"
-        ));
+        return refuse!("{name} is empty, and so is not JSON; {{}} is the smallest document");
     }
     let begins = if text.trim_start().starts_with('{') {
         ""
@@ -199,7 +197,7 @@ pub fn text_of(file: &str, most: u64) -> CommandResult<String> {
     let bytes = bytes_of(file, most.saturating_add(1));
     let bytes = bytes.map_err(|error| unread(&name, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        return refuse(format!("{name} has more than {} MiB", most / 1_048_576));
+        return refuse!("{name} has more than {} MiB", most / 1_048_576);
     }
     let mut text = utf8(&name, bytes)?;
     if text.starts_with('\u{feff}') {
@@ -219,11 +217,11 @@ pub fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub fn export(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn export(operator: &Operator) -> CommandResult {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;
-        if invocation.has("--identities") {
+        if operator.has("--identities") {
             comparison::add_identities(reader, &mut users, &[])?;
         }
         Ok::<_, Failure>(exported::document(&registered, &users))

@@ -22,6 +22,7 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_registrar::explanation::{broken, refused};
 use gatepost_registration::finding::Finding;
+use gatepost_registration::{broken, fine};
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::grants::extension::asked;
 use gatepost_server::endpoints::token::grants::id_jag::id_token;
@@ -108,11 +109,11 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
         issuer: app.issuer(),
     };
     let judged = match token_exchange::judge(request, &subject, actor.as_ref(), circumstances) {
-        Ok(exchanged) => Finding::fine(format!(
+        Ok(exchanged) => fine!(
             "it gets the scope {} for the audience {}",
             exchanged.narrowed.scope,
             exchanged.narrowed.audience.join(" ")
-        )),
+        ),
         Err(error) => broken(error.reason, error.detail.as_deref()),
     };
     let mut explained = life(app, &subject, None)?;
@@ -219,12 +220,12 @@ fn of_ours(app: &App, claims: &JsonObject) -> Finding {
     let ends = claims.get("exp").and_then(numeric_date);
     let left = ends.map_or(0, |ends| ends.seconds() - app.now().seconds());
     if left > 0 {
-        Finding::fine(format!("{whom}, where it is good for {left} s more"))
+        fine!("{whom}, where it is good for {left} s more")
     } else {
-        Finding::broken(format!(
+        broken!(
             "{whom}, and it ended {} s ago: ask for one when it is needed",
             -left
-        ))
+        )
     }
 }
 

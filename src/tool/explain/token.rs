@@ -20,7 +20,7 @@ use gatepost_protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use gatepost_protocol::words::client::{Client, GrantType};
-use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
+use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
@@ -29,6 +29,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
 use gatepost_registration::finding::{Finding, Verdict};
+use gatepost_registration::{broken, fine};
 use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};
@@ -72,10 +73,7 @@ pub fn request(app: &App, text: &str) -> Judged {
     let client = &client.client;
     let said = match &by_assertion {
         Some(assertion) => client_assertion::judge(app, assertion),
-        None => Finding::fine(format!(
-            "the client {} is proven",
-            in_text(client.client_id.as_str())
-        )),
+        None => fine!("the client {} is proven", client.client_id.in_text()),
     };
     let mut explained = about_client(client);
     let is_broken = said.verdict == Verdict::Broken;
@@ -105,7 +103,7 @@ fn unrecognised(
     let named = if reason == Reason::UnknownClientAtToken {
         format!("no such client{}", near(app, &presented.client_id)?)
     } else {
-        in_text(presented.client_id.as_str())
+        presented.client_id.in_text()
     };
     let mut explained = refused(reason, Some(&named));
     for reading in raw.into_iter().chain([presented]) {
@@ -165,7 +163,7 @@ pub fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Ju
 }
 
 fn gets(scope: &ScopeSet) -> Finding {
-    Finding::fine(format!("it gets the scope {scope}"))
+    fine!("it gets the scope {scope}")
 }
 
 fn left_out(what: &str) -> Explained {
@@ -275,7 +273,7 @@ fn redeemable(
         .narrowed(&request.resources, catalogue, app.issuer())
     {
         Ok(_) => {
-            Finding::fine("client, redirect_uri, code_verifier and resource are those of the code")
+            fine!("client, redirect_uri, code_verifier and resource are those of the code")
         }
         Err(error) => broken(error.reason, error.detail.as_deref()),
     }
@@ -297,7 +295,7 @@ fn code_alone(app: &App, code: &AuthorizationCode) -> Judged {
             )
         }
         None if app.now() >= code.expires_at => broken(Reason::CodeExpired, None),
-        None => Finding::fine("it was not redeemed"),
+        None => fine!("it was not redeemed"),
     });
     findings.extend(closed(app, &grant.client_id, &grant.user.subject)?);
     explained.extend(life(app, &grant.as_access_token(), Some(grant.epochs))?);
@@ -316,7 +314,7 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
     let registered = registered.ok_or_else(|| unknown("its client is gone"))?;
     let client = &registered.client;
     if sender.is_some_and(|sender| sender.client.client_id != grant.client_id) {
-        let whose = in_text(grant.client_id.as_str());
+        let whose = grant.client_id.in_text();
         return Err(unknown(&format!("it is one of {whose}")));
     }
     let presented = PresentedRefresh {
@@ -342,12 +340,12 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
         }
         RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
         RefreshVerdict::Refuse(error) => broken(error.reason, error.detail.as_deref()),
-        RefreshVerdict::OldToken(_) => Finding::broken(format!(
+        RefreshVerdict::OldToken(_) => broken!(
             "there is a newer one, since {} (refresh_token_retry_window {}: a lost answer is given \
              once more for so many seconds, then it ends the grant)",
             time(grant.last_used_at),
             client.lifetimes.refresh_token_retry_window.as_secs()
-        )),
+        ),
     };
     let mut explained = Explained::from(judged);
     let key = grant.confirmation.filter(|_| !client.is_confidential());
@@ -363,9 +361,9 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
 /// What a thief lacks.
 fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
     let key = key?.to_text();
-    Some(Finding::fine(format!(
+    Some(fine!(
         "it is bound to the key {key}: it needs a proof of that key (DPoP)"
-    )))
+    ))
 }
 
 /// Tokens are for those to whom the client is open now.
