@@ -15,13 +15,12 @@ use super::links::LinkWay;
 use super::pasted_people::{note_held, read};
 use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
-    InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine,
-    invite_page, invite_several_page, invited_page,
+    InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page,
+    invite_several_page, invited_page,
 };
 use crate::pages::admin::page_of;
-use crate::statements::admin_people::{self, Person};
+use crate::statements::admin_people::Person;
 use crate::statements::invitations::{self, NewPerson};
-use crate::statements::roles;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
@@ -72,7 +71,7 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 
 impl Administrator<'_> {
     /// Shows the form for one person, or takes it.
-    pub(super) fn invite(&self) -> Result<Response> {
+    pub fn invite(&self) -> Result<Response> {
         let undone = self.undone.map(InviteProblem::Undone);
         let Some(form) = self.form else {
             return Ok(self.draw_invitation(&Newcomer::default(), "", undone));
@@ -181,7 +180,6 @@ impl Administrator<'_> {
         new: &[NewPerson],
         held: Option<InviteProblem>,
     ) -> Result<Adding> {
-        let store = self.store();
         let by_letter = self.around().by_letter;
         let events = new.iter().map(|new| {
             let roles = roles_of(&new.claims);
@@ -190,14 +188,14 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let is_added = held.is_none()
-            && match invitations::invite(store, self.acting(""), tenant, new, &events) {
+            && match self.acting("").invite(tenant, new, &events) {
                 Ok(()) => true,
                 Err(StoreError::Taken(_)) => false,
                 Err(error) => return Err(error.into()),
             };
         if !is_added {
             // By the same form, maybe, of which no standby heard.
-            store.confirm()?;
+            self.store().confirm()?;
         }
         let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
         let people = self.people(&subs, None)?;
@@ -210,14 +208,14 @@ impl Administrator<'_> {
         let roles = Vec::from_iter(new.iter().flat_map(|new| roles_of(&new.claims)));
         let problem = match held {
             Some(problem) => problem,
-            None if roles::can_be_given(store, self.acting(""), &roles)? => TAKEN,
+            None if self.acting("").may_give(&roles)? => TAKEN,
             None => InviteProblem::RoleGone,
         };
         Ok(Adding::Refused(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
-    pub(super) fn invite_several(&self) -> Result<Response> {
+    pub fn invite_several(&self) -> Result<Response> {
         let texts = self.texts();
         let new_batch = new_batch();
         let mut pasted = Pasted {
@@ -305,10 +303,10 @@ impl Administrator<'_> {
 
     /// Tells the audit log of a link that is made for a person, where the administrator may act on
     /// them.
-    pub(super) fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
+    pub fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
         let sub = &person.found.user.sub;
         let event = self.event("link_made", sub, json!({"mail": by_letter}));
         let acting = self.acting(&person.version);
-        Ok(admin_people::note(self.store(), acting, sub, &[], &event)?)
+        Ok(acting.note(sub, &[], &event)?)
     }
 }

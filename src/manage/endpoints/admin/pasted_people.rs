@@ -150,9 +150,11 @@ mod tests {
     use gatepost_server::pages::language::Language;
 
     fn read_of(text: &str) -> Vec<PastedLine> {
+        let brand = brand("");
+        let catalogue = Catalogue::default();
         let around = AdminChrome {
             given_roles: &["sales", "staff"].map(str::to_owned),
-            ..around(&brand(""), &Catalogue::default(), Language::English)
+            ..around(&brand, &catalogue, Language::English)
         };
         read(text, around)
     }

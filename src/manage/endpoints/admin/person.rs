@@ -15,7 +15,7 @@ use crate::pages::admin::Told;
 use crate::pages::admin::person::{
     PersonDetails, PersonView, WrongPasswords, dangerous_deeds, was_done,
 };
-use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
+use crate::statements::admin_people::{ActingAdmin, Person, PersonChange};
 use crate::statements::{invitations, roles};
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::roles_of;
@@ -55,7 +55,7 @@ struct Deed<'a> {
 
 impl Administrator<'_> {
     /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
-    pub(super) fn handle_person(&self, id: &str) -> Result<Response> {
+    pub fn handle_person(&self, id: &str) -> Result<Response> {
         let subject = Subject::new(decoded(id)?);
         let form = self.form.filter(|_| self.undone.is_none());
         let found = self.people(slice::from_ref(&subject), None)?.pop();
@@ -89,7 +89,7 @@ impl Administrator<'_> {
     }
 
     /// Whoever is out of reach is not there.
-    pub(super) fn found_person(&self, subject: &Subject) -> Result<Person> {
+    pub fn found_person(&self, subject: &Subject) -> Result<Person> {
         let person = self.people(slice::from_ref(subject), None)?.pop();
         person.ok_or_else(not_found)
     }
@@ -101,7 +101,7 @@ impl Administrator<'_> {
     }
 
     /// The page of a person, with what was done or was not; `typed` was not saved.
-    pub(super) fn draw_person(
+    pub fn draw_person(
         &self,
         person: &Person,
         told: Option<&Told>,
@@ -119,18 +119,22 @@ impl Administrator<'_> {
         let roles = roles_of(&user.claims);
         let language = self.texts().language.tag();
         let opened = roles::opened(&app.store, Some(&user.sub), &tenants, &roles, language)?;
-        let view = PersonView {
-            person,
-            opened: &opened,
-            factors: &factors,
-            sessions: &sessions,
-            bound_sessions: app.config.bound_sessions,
-            current_session: &current_session.row,
-            wrong_passwords: self.wrong_passwords(person)?,
-            told,
-            typed,
-        };
-        Ok(self.shown_with_form(|around, form| pages::admin::person::page(around, form, view)))
+        let wrong_passwords = self.wrong_passwords(person)?;
+        Ok(self.shown_with_form(|around, form| {
+            let view = PersonView {
+                form,
+                person,
+                opened: &opened,
+                factors: &factors,
+                sessions: &sessions,
+                bound_sessions: app.config.bound_sessions,
+                current_session: &current_session.row,
+                wrong_passwords,
+                told,
+                typed,
+            };
+            pages::admin::person::page(around, view)
+        }))
     }
 }
 
@@ -185,10 +189,8 @@ impl Deed<'_> {
             let told = Ok(was_done(self.texts, &person, self.decision));
             return administrator.draw_person(&person, Some(&told), None);
         }
-        let store = administrator.store();
         let acting = administrator.acting("");
-        let can_be_given = roles::can_be_given(store, acting, &self.typed.roles)?;
-        let sentence = if can_be_given {
+        let sentence = if acting.may_give(&self.typed.roles)? {
             self.texts.changed_meanwhile
         } else {
             self.texts.role_gone
@@ -242,8 +244,7 @@ impl Deed<'_> {
             ends_all,
             drops_factors,
         };
-        let store = self.administrator.store();
-        let done = admin_people::change(store, self.acting(), change, &event)?;
+        let done = self.acting().change(change, &event)?;
         self.after(done)
     }
 
@@ -284,8 +285,7 @@ impl Deed<'_> {
             sid: Some(&sid),
             ..administrator.event("session_ended", sub, json!({}))
         };
-        let store = administrator.store();
-        let done = admin_people::end_session(store, self.acting(), sub, &sid, &event)?;
+        let done = self.acting().end_session(sub, &sid, &event)?;
         self.after(done)
     }
 
@@ -405,7 +405,7 @@ impl Deed<'_> {
         }
         let event = administrator.event("lock_out_ended", sub, json!({}));
         let pardons = wrong_passwords::pardons(app, found, request.source);
-        let done = admin_people::note(&app.store, self.acting(), sub, &pardons, &event)?;
+        let done = self.acting().note(sub, &pardons, &event)?;
         self.after(done)
     }
 }

@@ -25,15 +25,15 @@ use gatepost_server::pages::frame::{PageForm, about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
-    pub(super) fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
+    pub fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
         let after = self.query()?.bounded("after", parameters::CLIENT_ID)?;
         let _permit = self.survey()?;
-        let listed = roles::list(self.store(), self.acting(""), after.unwrap_or_default())?;
+        let listed = self.acting("").roles(after.unwrap_or_default())?;
         Ok(self.shown(|around| list_page(around, &listed, told)))
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
-    pub(super) fn handle_role(&self, name: &str) -> Result<Response> {
+    pub fn handle_role(&self, name: &str) -> Result<Response> {
         let role = &*decoded(name)?;
         let told = match (self.undone, self.form) {
             (Some(sentence), _) => Some(Err(html! { (sentence) })),
@@ -86,7 +86,6 @@ impl Administrator<'_> {
         if ticked.is_empty() {
             return Ok(Err(html! { (texts.nobody_ticked) }));
         }
-        let store = self.store();
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
         let people = self.people(&subs, None)?;
         let events = people.iter().map(|person| {
@@ -98,8 +97,8 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let versions = Vec::from_iter(people.iter().map(|person| person.version.as_str()));
-        if !roles::take(store, self.acting(""), role, &subs, &versions, &events)? {
-            store.confirm()?;
+        if !self.acting("").take_role(role, &subs, &versions, &events)? {
+            self.store().confirm()?;
             return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
         let names = people.iter().map(|person| person.found.user.called());
@@ -110,7 +109,7 @@ impl Administrator<'_> {
     fn delete_role(&self, role: &str) -> Result<Told> {
         let texts = self.texts();
         self.store().change_registry(|writer| {
-            for hindrance in roles::hold(writer, self.acting(""), role)? {
+            for hindrance in self.acting("").hold_role(writer, role)? {
                 match hindrance.as_str() {
                     "" => {}
                     "setting" => return Ok(Err(html! { (texts.role_in_setting) })),

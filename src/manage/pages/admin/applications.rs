@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 
+use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{PeoplePage, listing};
-use crate::pages::admin::{AdminChrome, page_of};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
@@ -42,9 +42,7 @@ pub fn list_page(
 fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
     let client = &application.client;
     html! {
-        a href=(around.address(&page_of("applications", client.client_id.as_str()))) {
-            bdi { (around.name_of(client)) }
-        }
+        (around.link_to("applications", client.client_id.as_str(), around.name_of(client)))
         " " (grade(&application.findings))
     }
 }
@@ -77,7 +75,7 @@ pub fn application_page(
 }
 
 /// Findings are in English, whatever the language of the page is.
-pub(super) fn told(findings: &[Finding]) -> Markup {
+pub fn told(findings: &[Finding]) -> Markup {
     html! {
         ul .items lang="en" {
             @for finding in findings {
@@ -100,11 +98,7 @@ fn grade(findings: &[Finding]) -> Markup {
     badge(worst.unwrap_or(Verdict::Fine))
 }
 
-fn facts(
-    around: AdminChrome<'_>,
-    application: &ExaminedClient,
-    grants: Option<i64>,
-) -> Markup {
+fn facts(around: AdminChrome<'_>, application: &ExaminedClient, grants: Option<i64>) -> Markup {
     let texts = around.texts;
     let client = &application.client;
     html! {

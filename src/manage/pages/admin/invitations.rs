@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::pages::admin::people::{role_choices, roles_had};
 use crate::pages::admin::person::{PersonDetails, name_field, until_field};
-use crate::pages::admin::{AdminChrome, choice, page_of};
+use crate::pages::admin::{AdminChrome, choice, table};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::words::mail_address::MailAddress;
@@ -81,11 +81,7 @@ pub struct InviteForm<'a> {
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
 /// `batch`, `username`, `name`, `address`, `until`, `tenant`, and any number of `role` and
 /// `offered`.
-pub fn invite_page(
-    around: AdminChrome<'_>,
-    form: PageForm<'_>,
-    drawn: InviteForm<'_>,
-) -> Markup {
+pub fn invite_page(around: AdminChrome<'_>, form: PageForm<'_>, drawn: InviteForm<'_>) -> Markup {
     let texts = around.texts;
     let InviteForm {
         typed,
@@ -138,7 +134,7 @@ pub fn invite_page(
 }
 
 /// How somebody gets their first link.
-pub(super) fn invite_hint(around: AdminChrome<'_>) -> &'static str {
+pub fn invite_hint(around: AdminChrome<'_>) -> &'static str {
     if around.by_letter {
         around.texts.invite_by_letter
     } else {
@@ -257,26 +253,24 @@ pub struct InvitedPerson<'a> {
 pub fn invited_page(around: AdminChrome<'_>, invited: &[InvitedPerson<'_>]) -> Markup {
     let texts = around.texts;
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let heads = [name, texts.username, texts.email_address, texts.roles];
     let last_head = if around.by_letter {
         texts.state
     } else {
         texts.their_link
     };
+    let heads = [
+        name,
+        texts.username,
+        texts.email_address,
+        texts.roles,
+        last_head,
+    ];
     let card = html! {
         (done(html! {
             (texts.were_invited.fill(&invited.len().to_string())) " "
             @if around.by_letter { (texts.letters_under_way) } @else { (texts.links_shown_once) }
         }))
-        table .people {
-            thead {
-                tr {
-                    @for head in heads { th scope="col" { (head) } }
-                    th scope="col" { (last_head) }
-                }
-            }
-            tbody { @for one in invited { (row(around, one)) } }
-        }
+        (table(&heads, &html! { @for one in invited { (row(around, one)) } }))
         (button_to(&around.address("invite"), texts.invite_another))
     };
     around.document(false, texts.invite_several, &card)
@@ -284,10 +278,11 @@ pub fn invited_page(around: AdminChrome<'_>, invited: &[InvitedPerson<'_>]) -> M
 
 fn row(around: AdminChrome<'_>, invited: &InvitedPerson<'_>) -> Markup {
     let user = &invited.person.found.user;
-    let page = page_of("people", user.sub.as_str());
     html! {
         tr {
-            th scope="row" { a href=(around.address(&page)) { bdi { (user.called()) } } }
+            th scope="row" {
+                (around.link_to("people", user.sub.as_str(), user.called()))
+            }
             td { bdi { (user.designation()) } }
             td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
             td { (roles_had(around, user)) }

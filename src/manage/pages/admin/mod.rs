@@ -30,7 +30,7 @@ pub fn page_of(kind: &str, name: &str) -> String {
 /// A notice of what was done, or a sentence about what was not, and why.
 pub type Told = Result<Markup, Markup>;
 
-pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
+pub fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     match told {
         Some(Ok(done)) => html! { (done) },
         Some(Err(sentence)) => problem_notice(texts, &html! { p { (sentence) } }),
@@ -38,8 +38,18 @@ pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     }
 }
 
+/// A table with these heads.
+pub fn table(heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        table .people {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody { (rows) }
+        }
+    }
+}
+
 /// A field for what is looked for.
-pub(super) fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> Markup {
+pub fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> Markup {
     let hint_id = format!("{name}-hint");
     let described = Some(&hint_id).filter(|_| !hint.is_empty());
     html! {
@@ -53,7 +63,7 @@ pub(super) fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> M
 }
 
 /// A choice among values, each with the words for it.
-pub(super) fn choice<'a>(
+pub fn choice<'a>(
     name: &str,
     label: &str,
     chosen: &str,
@@ -102,10 +112,12 @@ impl<'a> AdminChrome<'a> {
     /// What a role is called: as it is registered, else by its name.
     pub fn role_name(&self, role: &'a str) -> &'a str {
         let registered = self.catalogue.roles.get(role);
-        registered.map_or(role, |registered| self.texts.language.of(&registered.display_name))
+        registered.map_or(role, |registered| {
+            self.texts.language.of(&registered.display_name)
+        })
     }
 
-    pub(super) fn role_description(&self, role: &str) -> Markup {
+    pub fn role_description(&self, role: &str) -> Markup {
         let registered = self.catalogue.roles.get(role);
         let description = registered.map_or("", |registered| {
             self.texts.language.of(&registered.description)
@@ -116,6 +128,11 @@ impl<'a> AdminChrome<'a> {
     /// The address of another of these pages, in the language of this one.
     pub fn address(&self, page: &str) -> String {
         self.own_address(&format!("admin/{page}"))
+    }
+
+    /// A link to the page of somebody or something, by its name.
+    pub fn link_to(&self, kind: &str, id: &str, name: &str) -> Markup {
+        html! { a href=(self.address(&page_of(kind, id))) { bdi { (name) } } }
     }
 
     /// The same of any page of ours.
@@ -143,7 +160,7 @@ impl<'a> AdminChrome<'a> {
     }
 
     /// A form that looks for something, by the address of the page.
-    pub(super) fn search_form(&self, page: &str, fields: &Markup) -> Markup {
+    pub fn search_form(&self, page: &str, fields: &Markup) -> Markup {
         let texts = self.texts;
         html! {
             form method="get" action={ (self.base_path) "/admin/" (page) } role="search" {
@@ -157,7 +174,7 @@ impl<'a> AdminChrome<'a> {
     }
 
     /// The way to what comes behind `after` in a list; nothing without one.
-    pub(super) fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
+    pub fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
         let Some(after) = after else {
             return html! {};
         };
@@ -166,12 +183,12 @@ impl<'a> AdminChrome<'a> {
     }
 
     /// A whole page: the bar, and `card` below it.
-    pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
+    pub fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
         self.document_beside(is_error, title, &html! {}, card)
     }
 
     /// The same with something at the end of the line of the title.
-    pub(super) fn document_beside(
+    pub fn document_beside(
         &self,
         is_error: bool,
         title: &str,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use maud::{Markup, html};
 
-use crate::pages::admin::{AdminChrome, choice, page_of, typed_field};
+use crate::pages::admin::{AdminChrome, choice, table, typed_field};
 use crate::statements::admin_people::Person;
 use crate::statements::people_list::PeopleAsked;
 use gatepost_protocol::login::letters::stored_address;
@@ -71,14 +71,14 @@ pub fn people_page(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 }
 
 /// How many they are, the people of this page, and the ways to others.
-pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
+pub fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     let texts = around.texts;
     html! {
         @if let Some(count) = &page.count { p .hint role="status" { (texts.found.fill(count)) } }
         @if page.people.is_empty() {
             p role="status" { (texts.nobody_found) }
         } @else {
-            (table(around, page))
+            (people_table(around, page))
             @if page.is_search { p .hint { (texts.counted_hourly) } }
         }
         @if page.is_cut { p .hint { (texts.not_all_found) } }
@@ -111,35 +111,27 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-fn table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
+fn people_table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     let texts = around.texts;
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let has_tenants = !around.catalogue.tenants.is_empty();
-    html! {
-        table .people {
-            thead {
-                tr {
-                    th scope="col" { (name) }
-                    th scope="col" { (texts.username) }
-                    th scope="col" { (texts.email_address) }
-                    @if has_tenants { th scope="col" { (texts.organisation) } }
-                    th scope="col" { (texts.roles) }
-                    th scope="col" {
-                        @if page.is_search { (texts.last_sign_in) } @else { (texts.since) }
-                    }
-                    th scope="col" { (texts.state) }
-                }
-            }
-            tbody { @for person in &page.people { (row(around, page, person)) } }
-        }
+    let mut heads = vec![name, texts.username, texts.email_address];
+    if !around.catalogue.tenants.is_empty() {
+        heads.push(texts.organisation);
     }
+    let last_use = if page.is_search {
+        texts.last_sign_in
+    } else {
+        texts.since
+    };
+    heads.extend([texts.roles, last_use, texts.state]);
+    let rows = html! { @for person in &page.people { (row(around, page, person)) } };
+    table(&heads, &rows)
 }
 
 fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Markup {
     let texts = around.texts;
     let user = &person.found.user;
     let has_tenants = !around.catalogue.tenants.is_empty();
-    let address = around.address(&page_of("people", user.sub.as_str()));
     let lacks_factor =
         user.may_act() && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
     html! {
@@ -148,7 +140,7 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                 @if page.has_ticks && person.may_be_changed {
                     input type="checkbox" name="person" value=(user.sub) aria-label=(user.called());
                 }
-                a href=(address) { bdi { (user.called()) } }
+                (around.link_to("people", user.sub.as_str(), user.called()))
             }
             td { @if let Some(username) = &user.username { bdi { (username) } } }
             td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
@@ -173,14 +165,10 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                 }
             }
             td {
-                @if !user.enabled {
-                    span .badge { (texts.disabled) }
-                } @else if user.has_ended {
-                    span .badge { (texts.has_ended) }
-                } @else if page.locked_out.contains(&user.sub) {
+                @if user.may_act() && page.locked_out.contains(&user.sub) {
                     span .badge .warning { (texts.locked_out) }
-                } @else if person.is_new() {
-                    span .badge { (texts.invited) }
+                } @else if let Some(state) = unusual_state(texts, person) {
+                    span .badge { (state) }
                 } @else if lacks_factor {
                     span .badge .warning { (texts.no_second_factor) }
                 }
@@ -192,8 +180,20 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
     }
 }
 
+/// That somebody is not there, or not yet.
+pub fn unusual_state(texts: &Texts, person: &Person) -> Option<&'static str> {
+    let user = &person.found.user;
+    let states = [
+        (!user.enabled, texts.disabled),
+        (user.has_ended, texts.has_ended),
+        (person.is_new(), texts.invited),
+    ];
+    let (_, state) = states.into_iter().find(|(is_so, _)| *is_so)?;
+    Some(state)
+}
+
 /// The names of somebody's roles.
-pub(super) fn roles_had(around: AdminChrome<'_>, user: &UserRow) -> Markup {
+pub fn roles_had(around: AdminChrome<'_>, user: &UserRow) -> Markup {
     html! {
         @for (index, role) in roles_of(&user.claims).into_iter().enumerate() {
             @if index > 0 { ", " }
@@ -234,7 +234,7 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 
 /// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
 /// it as `offered` what there was to choose from.
-pub(super) fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
+pub fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
     let given = around.given_roles;
     html! {
         @if !given.is_empty() {
@@ -260,4 +260,3 @@ pub(super) fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
         }
     }
 }
-

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::pages::admin::invitations::invite_hint;
-use crate::pages::admin::people::{counted, role_choices};
+use crate::pages::admin::people::{counted, role_choices, unusual_state};
 use crate::pages::admin::roles::opened_by;
 use crate::pages::admin::{AdminChrome, Told, notice, page_of};
 use crate::statements::admin_people::Person;
@@ -41,6 +41,7 @@ pub struct WrongPasswords {
 /// What there is to see, as it is stored.
 #[derive(Clone, Copy)]
 pub struct PersonView<'a> {
+    pub form: PageForm<'a>,
     pub person: &'a Person,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
@@ -118,7 +119,7 @@ impl PersonDetails {
 /// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`,
 /// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`,
 /// `enable`.
-pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+pub fn page(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
     let user = &view.person.found.user;
     let card = html! {
@@ -127,13 +128,13 @@ pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -
         div .columns {
             div {
                 (state(around, view))
-                @if view.person.may_be_changed { (deeds(around, form, view)) } @else {
+                @if view.person.may_be_changed { (deeds(around, view)) } @else {
                     p .hint { (texts.not_yours) }
                 }
             }
             div {
-                @if view.person.may_be_changed { (details(around, form, view)) }
-                (sign_ins(around, form, view))
+                @if view.person.may_be_changed { (details(around, view)) }
+                (sign_ins(around, view))
             }
         }
     };
@@ -204,17 +205,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
         div .details {
             dl {
                 dt { (texts.account_state) }
-                dd {
-                    @if !user.enabled {
-                        (texts.disabled)
-                    } @else if user.has_ended {
-                        (texts.has_ended)
-                    } @else if person.is_new() {
-                        (texts.invited)
-                    } @else {
-                        (texts.enabled)
-                    }
-                }
+                dd { (unusual_state(texts, person).unwrap_or(texts.enabled)) }
                 @if let Some(end) = user.valid_until {
                     dt { (texts.valid_until) }
                     dd { (at_end(texts, Template("{}"), end)) }
@@ -286,7 +277,7 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
     }
 }
 
-fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn deeds(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
     let person = view.person;
     let user = &person.found.user;
@@ -310,16 +301,16 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
             h2 { (texts.help_them_sign_in) }
         }
         @if is_locked_out {
-            (deed(form, person, "let_try", [texts.let_try, texts.let_try_hint]))
+            (deed(view, "let_try", [texts.let_try, texts.let_try_hint]))
         }
-        @if person.takes_link() { (deed(form, person, "reset", reset)) }
+        @if person.takes_link() { (deed(view, "reset", reset)) }
         @if !view.factors.is_empty() { (asking(remove_factors)) }
         h2 { (texts.end_access) }
         (asking(end_everything))
         @if user.enabled {
             (asking(disable))
         } @else {
-            (of_person(form, person, &html! {
+            (of_person(view.form, person, &html! {
                 div .actions { (button("enable", texts.enable)) }
             }))
         }
@@ -332,12 +323,12 @@ fn of_person(form: PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
 }
 
 /// A button, and what it does.
-fn deed(form: PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -> Markup {
+fn deed(view: PersonView<'_>, decision: &str, words: [&str; 2]) -> Markup {
     let [label, hint] = words;
     let id = format!("{decision}-hint");
     of_person(
-        form,
-        person,
+        view.form,
+        view.person,
         &html! {
             div .actions {
                 button type="submit" name="decision" value=(decision) aria-describedby=(id) {
@@ -416,7 +407,7 @@ pub fn asking_page(
     around.document(false, &deed.question.fill(user.called()), &card)
 }
 
-fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn details(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
     let user = &view.person.found.user;
     let stored = PersonDetails::stored(user);
@@ -448,12 +439,12 @@ fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) ->
     html! {
         section aria-labelledby="details" {
             h2 #details { (texts.name_address_roles) }
-            (of_person(form, view.person, &fields))
+            (of_person(view.form, view.person, &fields))
         }
     }
 }
 
-pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
+pub fn name_field(texts: &Texts, name: &str) -> Markup {
     html! {
         div .field {
             label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
@@ -463,7 +454,7 @@ pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
     }
 }
 
-pub(super) fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup {
+pub fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup {
     let invalid = is_wrong.then_some("true");
     let described = invalid.map_or("until-hint", |_| "problem until-hint");
     html! {
@@ -497,7 +488,7 @@ pub fn gone_page(around: AdminChrome<'_>) -> Markup {
     around.document(true, texts.people, &card)
 }
 
-fn sign_ins(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn sign_ins(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
     let drawn = SignIns {
         catalogue: around.catalogue,
@@ -515,7 +506,7 @@ fn sign_ins(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -
                         @let id = format!("session-{index}");
                         li {
                             @if view.person.may_be_changed {
-                                (of_person(form, view.person, &ending(texts, session, &id)))
+                                (of_person(view.form, view.person, &ending(texts, session, &id)))
                             }
                             (drawn.one(texts, session, &id))
                         }

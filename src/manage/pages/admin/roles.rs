@@ -3,27 +3,21 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::people::{PeoplePage, counted, listing};
-use crate::pages::admin::{AdminChrome, Told, notice, page_of};
+use crate::pages::admin::{AdminChrome, Told, notice};
 use crate::statements::roles::{ListedRole, MOST_OPENED, Opened, PAGE};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_server::pages::frame::{PageForm, about, button};
 use gatepost_server::pages::moment::on_day;
 
 /// The page that lists roles.
-pub fn list_page(
-    around: AdminChrome<'_>,
-    roles: &[ListedRole],
-    told: Option<&Told>,
-) -> Markup {
+pub fn list_page(around: AdminChrome<'_>, roles: &[ListedRole], told: Option<&Told>) -> Markup {
     let texts = around.texts;
     let card = html! {
         (notice(texts, told))
         ul .items {
             @for ListedRole { name, people } in roles {
                 li {
-                    a href=(around.address(&page_of("roles", name))) {
-                        bdi { (around.role_name(name)) }
-                    }
+                    (around.link_to("roles", name, around.role_name(name)))
                     @if !around.catalogue.roles.contains_key(name) {
                         " " span .badge { (texts.not_registered) }
                     }
@@ -38,7 +32,7 @@ pub fn list_page(
 }
 
 /// Which of the applications ask for the role.
-pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
+pub fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
     let texts = around.texts;
     let is_asking = |one: &&Opened| one.role.as_deref() == Some(role);
     let asking = Vec::from_iter(opened.iter().filter(is_asking));
@@ -52,9 +46,7 @@ pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) 
             @for one in asking {
                 li {
                     @let client_id = one.client_id.as_ref().map_or("", ClientId::as_str);
-                    a href=(around.address(&page_of("applications", client_id))) {
-                        bdi { @if let Some(name) = &one.name { (name) } }
-                    }
+                    (around.link_to("applications", client_id, one.name.as_deref().unwrap_or_default()))
                     @if let Some(day) = one.used_on {
                         " " (on_day(texts, texts.last_used_on, day))
                     }
