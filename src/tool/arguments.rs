@@ -375,7 +375,7 @@ fn flag_hint(name: &str, command: Option<&'static Command>) -> String {
 fn text(value: OsString) -> CommandResult<String> {
     value
         .into_string()
-        .map_err(|_| Failure::usage("arguments must be valid UTF-8"))
+        .or_else(|_| misuse("arguments must be valid UTF-8"))
 }
 
 fn usage(error: lexopt::Error) -> Failure {

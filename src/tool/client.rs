@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, CommandResult, Failure, FindingsReport, note, refuse, time};
+use super::output::{self, CommandResult, Failure, FindingsReport, misuse, note, refuse, time};
 use super::released_claims::released_claims;
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
@@ -132,7 +132,7 @@ pub fn secret(invocation: &Invocation) -> CommandResult {
     let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
-        .map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
+        .or_else(|rule| misuse(format!("--description {rule}")))?;
     let operator = Operator::open(invocation)?;
     let now = operator.now()?;
     if expires_at.is_some_and(|expires_at| expires_at <= now) {

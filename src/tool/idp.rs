@@ -88,9 +88,9 @@ pub fn test(operator: &Operator) -> CommandResult {
 }
 
 fn named(operator: &Operator, name: &str) -> CommandResult<CatalogueRow> {
-    let mut all = registered(operator)?;
-    if let Some(index) = all.iter().position(|entry| entry.name == name) {
-        return Ok(all.swap_remove(index));
+    let all = registered(operator)?;
+    if let Some(found) = all.iter().find(|entry| entry.name == name) {
+        return Ok(found.clone());
     }
     let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
     refuse!(

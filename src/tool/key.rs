@@ -406,7 +406,6 @@ fn read(file: &str) -> CommandResult<SecretText> {
         }
     }
     let bytes = bytes_of(file, LONGEST).map_err(unread)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
+    let text = String::from_utf8(bytes).or_else(|_| refuse!("{name} is not PEM"))?;
     Ok(SecretText::new(text))
 }

@@ -86,7 +86,7 @@ pub fn send_link(maker: &LinkMaker<'_>, user: &UserRow) -> CommandResult {
 pub fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
-        .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
+        .or_else(|rule| misuse(format!("ADDRESS {rule}")))?;
     let text = frame(&config, Language::English, None).trial();
     let answer = send(&config, Language::English, &to, &text, time_of_day())?;
     say!("the mail server took the letter: {answer}")
@@ -117,5 +117,5 @@ fn send(
     let postman = mail_server(config, "it names the mail server")?;
     let message = message(config, language.tag(), to, text, now);
     let sent = postman.send(to, message.expose());
-    sent.map_err(|undelivered| Failure::Refused(format!("the letter was not sent: {undelivered}")))
+    sent.or_else(|undelivered| refuse!("the letter was not sent: {undelivered}"))
 }

@@ -244,8 +244,7 @@ pub fn all<T>(
         let rows = page(found.last(), 1_000)?;
         let is_last = rows.len() < 1_000;
         found.extend(rows);
-        let is_last = is_last || found.len() >= enough;
-        if is_last {
+        if is_last || found.len() >= enough {
             return Ok(found);
         }
     }

@@ -159,7 +159,7 @@ pub fn note(text: impl Display) {
 }
 
 pub fn pretty(value: &Value) -> CommandResult<String> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
+    serde_json::to_string_pretty(value).or_else(|error| refuse(error.to_string()))
 }
 
 /// Whether standard output is a terminal that shows colours, and nobody objects

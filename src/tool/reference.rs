@@ -288,5 +288,5 @@ pub fn write(invocation: &Invocation) -> CommandResult {
 
 fn write_page(directory: &Path, name: &str, text: &str) -> CommandResult {
     fs::write(directory.join(format!("{name}.md")), text)
-        .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
+        .or_else(|error| refuse!("{}: {error}", directory.join(name).display()))
 }

@@ -75,11 +75,7 @@ fn removals(plan: &Plan<'_>) -> Vec<String> {
     let mut removals = Vec::new();
     for change in &plan.changes {
         if change.verb == Verb::Remove {
-            let kind = change.step.kind().as_str();
-            removals.push(format!(
-                "{kind} {}",
-                in_text(&printable(change.step.name()))
-            ));
+            removals.push(named(change));
         }
     }
     removals
@@ -121,12 +117,14 @@ fn done(change: &PlannedChange<'_>) -> String {
         Verb::Change => "changed",
         Verb::Remove => "removed",
     };
+    format!("{done} {}\n", named(change))
+}
+
+/// What a change is about.
+fn named(change: &PlannedChange<'_>) -> String {
     let step = &change.step;
-    format!(
-        "{done} {} {}\n",
-        step.kind().as_str(),
-        in_text(&printable(step.name()))
-    )
+    let name = in_text(&printable(step.name()));
+    format!("{} {name}", step.kind().as_str())
 }
 
 /// Tells `tell` what the document that FILE names would change.
@@ -178,7 +176,7 @@ pub fn read(
     } else {
         "; a document is an object, and begins with {"
     };
-    parse(&text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+    parse(&text).or_else(|error| refuse!("{name} is not JSON: {error}{begins}"))
 }
 
 pub fn called(file: &str) -> String {
@@ -316,11 +314,9 @@ fn title(change: &PlannedChange<'_>, colours: bool) -> String {
         Verb::Change => ("~", "33"),
         Verb::Remove => ("-", "31"),
     };
-    let step = &change.step;
-    let name = in_text(&printable(step.name()));
-    let title = format!("{sign} {} {name}", step.kind().as_str());
+    let title = format!("{sign} {}", named(change));
     // Users can have the names of others in other tenants.
-    let title = match step {
+    let title = match &change.step {
         PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {
             format!("{title} (sub {subject})")
         }

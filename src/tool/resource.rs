@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::client;
 use super::operator::Operator;
-use super::output::{self, CommandResult, Failure, say};
+use super::output::{self, CommandResult, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::web_url::WebUrl;
@@ -20,11 +20,8 @@ pub fn metadata(operator: &Operator) -> CommandResult {
         let name = name.escape_debug();
         return refuse!("there is no resource \"{name}\"{nearest}");
     }
-    let url = WebUrl::parse(name).map_err(|rule| {
-        Failure::Refused(format!(
-            "{name} is not an address that clients call: it {rule}"
-        ))
-    })?;
+    let url = WebUrl::parse(name)
+        .or_else(|rule| refuse!("{name} is not an address that clients call: it {rule}"))?;
     let mut scopes = Vec::new();
     for scope in catalogue.scopes.values() {
         let is_of_it = scope.resources.iter().any(|resource| resource == name);

@@ -25,16 +25,11 @@ pub fn list(operator: &Operator) -> CommandResult {
             most,
         )
     })?;
-    output::list(
-        operator,
-        found
-            .iter()
-            .map(|(session, username)| {
-                let is_bound = operator.config.bound_sessions && session.bound_to.is_some();
-                shown_session(session, username.as_deref(), is_bound)
-            })
-            .collect(),
-    )
+    let shown = found.iter().map(|(session, username)| {
+        let is_bound = operator.config.bound_sessions && session.bound_to.is_some();
+        shown_session(session, username.as_deref(), is_bound)
+    });
+    output::list(operator, shown.collect())
 }
 
 fn shown_session(session: &Session, username: Option<&str>, is_bound: bool) -> Value {
@@ -82,13 +77,9 @@ pub fn list_grants(operator: &Operator) -> CommandResult {
             most,
         )
     })?;
-    output::list(
-        operator,
-        found
-            .iter()
-            .map(|(grant, username)| shown_grant(grant, username.as_deref()))
-            .collect(),
-    )
+    let shown = found.iter();
+    let shown = shown.map(|(grant, username)| shown_grant(grant, username.as_deref()));
+    output::list(operator, shown.collect())
 }
 
 /// The one that `--client` names, which must be registered.
@@ -148,10 +139,8 @@ pub fn revoke_everything(operator: &Operator) -> CommandResult {
         &audit_event("everything_revoked", json!({})),
     )?;
     say("every session, grant and token until now is over; people sign in again")?;
-    everything_revoked::call_all_revoked(&operator.store).map_err(|error| {
-        Failure::Refused(format!(
-            "{error}; not all clients hear of it yet: run the command again"
-        ))
+    everything_revoked::call_all_revoked(&operator.store).or_else(|error| {
+        refuse!("{error}; not all clients hear of it yet: run the command again")
     })?;
     await_everywhere();
     Ok(())

@@ -33,7 +33,7 @@ pub fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
-            .map_err(|error| Failure::Usage(format!("--claims must be a JSON object: {error}")))?,
+            .or_else(|error| misuse(format!("--claims must be a JSON object: {error}")))?,
     };
     // As a document would describe the user, so that one set of rules judges both.
     let entry = judged(&json!({
@@ -116,7 +116,7 @@ fn check_mail(operator: &Operator, entry: &UserEntry) -> CommandResult {
 /// By the rules of a document.
 pub fn judged(described: &Value) -> CommandResult<UserEntry> {
     registration::stored(described, "", user::read)
-        .map_err(|problems| Failure::Refused(joined("\n", &problems)))
+        .or_else(|problems| refuse(joined("\n", &problems)))
 }
 
 pub fn new_subject() -> Subject {

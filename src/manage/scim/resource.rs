@@ -75,27 +75,23 @@ pub fn attributes(user: &ScimUser) -> UserAttributes {
             attributes.insert(attribute, value);
         }
     }
+    let until = row.valid_until.map(timestamp::format);
     let texts = [
-        (UserAttribute::UserName, Some(shown_username(user))),
+        // The subject stands for a user name where there is none: whoever has none signs in with an
+        // identity provider.
+        (UserAttribute::UserName, Some(row.designation())),
         (UserAttribute::ExternalId, user.external_id.as_deref()),
         (
             UserAttribute::Tenant,
             row.tenant.as_ref().map(TenantName::as_str),
         ),
+        (UserAttribute::ValidUntil, until.as_deref()),
     ];
     for (attribute, text) in texts {
         attributes.extend(text.map(|text| (attribute, Value::from(text))));
     }
-    let until = row.valid_until.map(timestamp::format);
-    attributes.extend(until.map(|text| (UserAttribute::ValidUntil, Value::from(text))));
     attributes.insert(UserAttribute::Active, Value::from(row.enabled));
     attributes
-}
-
-/// The subject stands for a user name where there is none: whoever has none signs in with an
-/// identity provider.
-fn shown_username(user: &ScimUser) -> &str {
-    user.row.designation()
 }
 
 /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
@@ -182,7 +178,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
 
 fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>> {
     match text(wanted, UserAttribute::UserName) {
-        Some(name) if name == shown_username(user) => Ok(user.row.username.clone()),
+        Some(name) if name == user.row.designation() => Ok(user.row.username.clone()),
         Some(name) => checked_username(name).map(Some),
         None => Err(UserAttribute::UserName.invalid("is required")),
     }

@@ -66,20 +66,10 @@ CROSS JOIN LATERAL (
 CROSS JOIN installation i ORDER BY f.place";
 
 impl ActingAdmin<'_> {
-    /// Those of these people who are within reach, in that order, and since when they have one of the
-    /// roles.
+    /// Those of these people who are within reach, in that order, and since when they have one of
+    /// the roles.
     pub fn find(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>> {
-        let bound = bind!(
-            FIND_PERSON,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role
-            },
-            subs,
-            roles
-        );
+        let bound = bind_acting!(FIND_PERSON, self, subs, roles);
         self.store.list(bound, |row| {
             read!(row, Person {
                 version, used_on, has_identity, address_counts, may_be_changed, since;
@@ -140,10 +130,9 @@ pub struct PersonChange<'a> {
 }
 
 impl ActingAdmin<'_> {
-    /// Changes a person. `false` when the administrator may not act on them, or they are no longer as
-    /// they were seen, or a role cannot be given, or a new user name is the address of somebody else.
-    /// `Taken` when somebody is
-    /// called so.
+    /// Changes a person. `false` when the administrator may not act on them, or they are no longer
+    /// as they were seen, or a role cannot be given, or a new user name is the address of somebody
+    /// else. `Taken` when somebody is called so.
     pub fn change(&self, change: PersonChange<'_>, audit: &AuditEvent<'_>) -> Result<bool> {
         let user = change.user;
         let bound = bind!(
@@ -181,25 +170,13 @@ WITH ended AS (
 ), {called}, {audited ended} FROM ended";
 
 impl ActingAdmin<'_> {
-    /// Ends one session of a person, and has its clients called. `false` as by [`ActingAdmin::change`], and where
-    /// there is no such session of theirs, or it had ended.
+    /// Ends one session of a person, and has its clients called. `false` as by
+    /// [`ActingAdmin::change`], and where there is no such session of theirs, or it had ended.
     pub fn end_session(&self, sub: &Subject, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool> {
         let Some(day) = sid.day() else {
             return Ok(false);
         };
-        let bound = bind!(
-            END_OF_PERSON,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role,
-                version
-            },
-            sub,
-            day,
-            sid
-        );
+        let bound = bind_acting!(END_OF_PERSON, self, version = self.version, sub, day, sid);
         let ended = self.store.change(bound, audit)?;
         if ended {
             call_late(self.store, slice::from_ref(sid));
@@ -221,24 +198,19 @@ WITH person AS (
 ), {audited person} FROM person";
 
 impl ActingAdmin<'_> {
-    /// Tells the audit log of what is done for a person, as a link that is made. With pardons, no wrong
-    /// password of theirs counts that came before this moment. `false` as by [`ActingAdmin::change`]: then it is not
-    /// to be done.
+    /// Tells the audit log of what is done for a person, as a link that is made. With pardons, no
+    /// wrong password of theirs counts that came before this moment. `false` as by
+    /// [`ActingAdmin::change`]: then it is not to be done.
     pub fn note(
         &self,
         sub: &Subject,
         pardons: &[FailureBucket],
         audit: &AuditEvent<'_>,
     ) -> Result<bool> {
-        let bound = bind!(
+        let bound = bind_acting!(
             NOTE,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role,
-                version
-            },
+            self,
+            version = self.version,
             sub,
             buckets = sign_in_failures::names(pardons),
             windows = sign_in_failures::windows(pardons)

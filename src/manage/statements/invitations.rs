@@ -86,8 +86,8 @@ WITH invited AS (
 ), {audited done} FROM done";
 
 impl ActingAdmin<'_> {
-    /// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's, or
-    /// the address of somebody that counts, or a role cannot be given.
+    /// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's,
+    /// or the address of somebody that counts, or a role cannot be given.
     pub fn invite(
         &self,
         tenant: Option<&TenantName>,

@@ -131,9 +131,9 @@ WITH judged AS (
 ), {audited done} FROM done";
 
 impl ActingAdmin<'_> {
-    /// Takes a role from people, as they were seen in one read, which found these `versions`. `false`
-    /// when one is another now, or the administrator may not act on one, or one does not have it: then
-    /// it is taken from nobody.
+    /// Takes a role from people, as they were seen in one read, which found these `versions`.
+    /// `false` when one is another now, or the administrator may not act on one, or one does not
+    /// have it: then it is taken from nobody.
     pub fn take_role(
         &self,
         role: &str,
@@ -141,18 +141,7 @@ impl ActingAdmin<'_> {
         versions: &[&str],
         events: &[AuditEvent<'_>],
     ) -> Result<bool> {
-        let bound = bind!(
-            TAKE,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role
-            },
-            role,
-            subs,
-            versions
-        );
+        let bound = bind_acting!(TAKE, self, role, subs, versions);
         Ok(!self.store.write_all_audited(bound, events)?.is_empty())
     }
 }
@@ -172,20 +161,12 @@ SELECT CASE WHEN :role::text = ANY(:given_roles::text[]) THEN 'setting'
 FROM held";
 
 impl ActingAdmin<'_> {
-    /// What keeps an administrator from deleting a role: a `setting` that names it, or `people`: more
-    /// than 1,000 have it, or one whom they do not reach or may not change, or it is not theirs to
-    /// give. Else an empty text, and the people stay as they are until the change is done.
+    /// What keeps an administrator from deleting a role: a `setting` that names it, or `people`:
+    /// more than 1,000 have it, or one whom they do not reach or may not change, or it is not
+    /// theirs to give. Else an empty text, and the people stay as they are until the change is
+    /// done.
     pub fn hold_role(&self, writer: &mut RegistryWriter<'_>, role: &str) -> Result<Vec<String>> {
-        let bound = bind!(
-            HOLD,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role
-            },
-            role
-        );
+        let bound = bind_acting!(HOLD, self, role);
         writer.reader.list(bound, |row| column(row, "hindrance"))
     }
 }

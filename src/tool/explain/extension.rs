@@ -22,7 +22,7 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_registrar::explanation::{broken, refused};
 use gatepost_registration::finding::Finding;
-use gatepost_registration::{broken, fine};
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::grants::extension::asked;
 use gatepost_server::endpoints::token::grants::id_jag::id_token;
@@ -69,13 +69,13 @@ fn issued_id_jag(app: &App, client: &Client, request: &ExtensionRequest) -> Judg
         app.now(),
     );
     match judged {
-        Ok(granted) => {
-            let gets = format!(
-                "it gets an ID-JAG for {} at {}, with the scope {}",
-                granted.resource, granted.entry.audience, granted.scope
-            );
-            Ok(Finding::fine(gets).into())
-        }
+        Ok(granted) => Ok(fine!(
+            "it gets an ID-JAG for {} at {}, with the scope {}",
+            granted.resource,
+            granted.entry.audience,
+            granted.scope
+        )
+        .into()),
         Err(error) if error.reason == Reason::InvalidTarget => {
             let mut entries = Vec::new();
             for entry in &client.id_jag {
@@ -167,12 +167,13 @@ fn assertion(
     })?;
     let (requested, proposed) = (&request.resources, &proposal.resources);
     let narrowed = narrow(&scope, requested, proposed, catalogue, app.issuer())?;
-    let fits = format!(
+    Ok(weak!(
         "it fits the issuer {}, and gives at most the scope {}; its signature, its user, and \
          whether it was used before are not looked at",
-        issuer.issuer, narrowed.scope
-    );
-    Ok(Finding::weak(fits).into())
+        issuer.issuer,
+        narrowed.scope
+    )
+    .into())
 }
 
 /// An ID-JAG that came without the request it is for.

@@ -29,7 +29,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
 use gatepost_registration::finding::{Finding, Verdict};
-use gatepost_registration::{broken, fine};
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};
@@ -167,8 +167,7 @@ fn gets(scope: &ScopeSet) -> Finding {
 }
 
 fn left_out(what: &str) -> Explained {
-    let text = format!("the request is well-formed; {what} is not judged here");
-    Finding::weak(text).into()
+    weak!("the request is well-formed; {what} is not judged here").into()
 }
 
 /// Any token of ours, or an authorization code.
@@ -211,11 +210,11 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
         let neither = "we signed it, and it is neither an access token nor an ID token";
         return Err(refusal(Reason::InvalidIdTokenHint, neither));
     }
-    let foreign = format!(
+    Ok(broken!(
         "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
         extension::named(&jws)
-    );
-    Ok(Finding::broken(foreign).into())
+    )
+    .into())
 }
 
 /// An ID token: whether its client may still send it as a hint.
@@ -232,8 +231,7 @@ fn id_token(app: &App, claims: &JsonObject) -> Judged {
     } else {
         "it is good as an id_token_hint alone"
     };
-    let text = format!("we signed it, and it is no access token: {use_of_it}");
-    Ok(Finding::weak(text).into())
+    Ok(weak!("we signed it, and it is no access token: {use_of_it}").into())
 }
 
 /// An access token: beside what it stands on, whether its client would still get one.

@@ -91,9 +91,10 @@ fn set_enabled(invocation: &Invocation, enabled: bool) -> CommandResult {
 pub fn until(invocation: &Invocation) -> CommandResult {
     let valid_until = match invocation.value(1) {
         "never" => None,
-        text => Some(valid_until(text).map_err(|rule| {
-            Failure::Usage(format!("\"{}\" {rule}; or never", text.escape_debug()))
-        })?),
+        text => Some(
+            valid_until(text)
+                .or_else(|rule| misuse(format!("\"{}\" {rule}; or never", text.escape_debug())))?,
+        ),
     };
     let text = change(invocation, |writer, user| {
         if user.valid_until == valid_until {

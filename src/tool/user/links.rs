@@ -13,7 +13,7 @@ use super::{named, typed};
 use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
-use crate::output::{self, CommandResult, Failure, misuse, refuse, say};
+use crate::output::{self, CommandResult, misuse, refuse, say};
 use crate::registry;
 use gatepost_protocol::login::mail_link::{self, MailLink, address_hash};
 use gatepost_protocol::login::passkey;
@@ -229,10 +229,10 @@ fn all_named(
 fn new_file(name: &str) -> CommandResult<File> {
     let mut options = OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(name);
-    made.map_err(|error| {
+    made.or_else(|error| {
         let name = name.escape_debug();
         let reason = cause(&error);
-        Failure::Refused(format!("{name} cannot be made: {reason}; no link was made"))
+        refuse!("{name} cannot be made: {reason}; no link was made")
     })
 }
 

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use maud::html;
 use serde_json::json;
 
 use super::Administrator;
 use crate::endpoints::decoded;
-use crate::pages::admin::Told;
 use crate::pages::admin::people::PeoplePage;
 use crate::pages::admin::person::PersonDetails;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
+use crate::pages::admin::{Told, not_done};
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
@@ -36,7 +35,7 @@ impl Administrator<'_> {
     pub fn handle_role(&self, name: &str) -> Result<Response> {
         let role = &*decoded(name)?;
         let told = match (self.undone, self.form) {
-            (Some(sentence), _) => Some(Err(html! { (sentence) })),
+            (Some(sentence), _) => Some(not_done(sentence)),
             (None, Some(form)) => Some(match form.single("decision")? {
                 Some("take") => self.take_role(role, form)?,
                 Some("delete") => match self.delete_role(role)? {
@@ -84,7 +83,7 @@ impl Administrator<'_> {
         let texts = self.texts();
         let ticked: BTreeSet<&str> = form.all("person").collect();
         if ticked.is_empty() {
-            return Ok(Err(html! { (texts.nobody_ticked) }));
+            return Ok(not_done(texts.nobody_ticked));
         }
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
         let people = self.people(&subs, None)?;
@@ -99,7 +98,7 @@ impl Administrator<'_> {
         let versions = Vec::from_iter(people.iter().map(|person| person.version.as_str()));
         if !self.acting("").take_role(role, &subs, &versions, &events)? {
             self.store().confirm()?;
-            return Ok(Err(html! { (texts.role_changed_meanwhile) }));
+            return Ok(not_done(texts.role_changed_meanwhile));
         }
         let names = people.iter().map(|person| person.found.user.called());
         Ok(Ok(done(about(texts.role_was_taken, &joined(", ", names)))))
@@ -112,8 +111,8 @@ impl Administrator<'_> {
             for hindrance in self.acting("").hold_role(writer, role)? {
                 match hindrance.as_str() {
                     "" => {}
-                    "setting" => return Ok(Err(html! { (texts.role_in_setting) })),
-                    _ => return Ok(Err(html! { (texts.role_for_operator) })),
+                    "setting" => return Ok(not_done(texts.role_in_setting)),
+                    _ => return Ok(not_done(texts.role_for_operator)),
                 }
             }
             // Only whoever reaches everybody may hear of all clients.

@@ -30,6 +30,11 @@ pub fn page_of(kind: &str, name: &str) -> String {
 /// A notice of what was done, or a sentence about what was not, and why.
 pub type Told = Result<Markup, Markup>;
 
+/// That it was not done.
+pub fn not_done(sentence: &str) -> Told {
+    Err(html! { (sentence) })
+}
+
 pub fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     match told {
         Some(Ok(done)) => html! { (done) },

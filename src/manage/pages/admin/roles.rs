@@ -46,7 +46,8 @@ pub fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Mark
             @for one in asking {
                 li {
                     @let client_id = one.client_id.as_ref().map_or("", ClientId::as_str);
-                    (around.link_to("applications", client_id, one.name.as_deref().unwrap_or_default()))
+                    @let name = one.name.as_deref().unwrap_or_default();
+                    (around.link_to("applications", client_id, name))
                     @if let Some(day) = one.used_on {
                         " " (on_day(texts, texts.last_used_on, day))
                     }
