@@ -16,7 +16,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
@@ -105,14 +105,12 @@ struct Role(String);
 impl Role {
     fn of(database: &TestDatabase) -> Role {
         let name = format!("role_{}", database.schema);
+        let schema = &database.schema;
         database.run(&format!(
-            "CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA {} TO {name}",
-            database.schema
+            "CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA {schema} TO {name}"
         ));
-        database
-            .client()
-            .batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
-            .ok();
+        let extension = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public";
+        database.client().batch_execute(extension).ok();
         Role(name)
     }
 
@@ -126,9 +124,8 @@ impl Role {
 impl Drop for Role {
     fn drop(&mut self) {
         if let Ok(mut client) = Client::connect(&cluster(), NoTls) {
-            drop(
-                client.batch_execute(&format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.0)),
-            );
+            let drops = format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.0);
+            drop(client.batch_execute(&drops));
         }
     }
 }
@@ -208,9 +205,8 @@ impl Meter {
         let rows = self.client.query(sql, &[&self.role]).unwrap();
         let mut calls = BTreeMap::new();
         for row in rows {
-            *calls
-                .entry(row.get::<_, String>(0).trim().to_owned())
-                .or_default() += row.get::<_, i64>(1);
+            let query = row.get::<_, String>(0).trim().to_owned();
+            *calls.entry(query).or_default() += row.get::<_, i64>(1);
         }
         calls.retain(|query, _| !Meter::is_background(query));
         calls
@@ -218,10 +214,8 @@ impl Meter {
 
     /// The next transaction id; asking uses one up itself.
     fn transaction_id(&mut self) -> i64 {
-        self.client
-            .query_one("SELECT pg_current_xact_id()::text::int8", &[])
-            .unwrap()
-            .get(0)
+        let next = "SELECT pg_current_xact_id()::text::int8";
+        self.client.query_one(next, &[]).unwrap().get(0)
     }
 
     /// Runs all rounds. Transaction ids are the cluster's, and others may have used some meanwhile;
@@ -248,14 +242,10 @@ impl Meter {
 
     /// Waits until the upkeep at the start is over; the next is a minute away.
     fn await_quiet(&mut self) {
-        let deadline = Instant::now() + SOON;
         // Its last statement; sign-ins have others over the same table.
-        let is_last =
-            |query: &String| query.starts_with("DELETE FROM sign_in_failures WHERE bucket IN");
-        while !self.calls().keys().any(is_last) {
-            assert!(Instant::now() < deadline, "no upkeep seen");
-            sleep(Duration::from_millis(50));
-        }
+        let last = "DELETE FROM sign_in_failures WHERE bucket IN";
+        let is_last = |query: &String| query.starts_with(last);
+        await_that("upkeep", SOON, || self.calls().keys().any(is_last));
         sleep(Duration::from_millis(300));
     }
 }
@@ -265,6 +255,24 @@ const PUBLISHED: [&str; 3] = [
     "/.well-known/openid-configuration/jwks",
     "/.well-known/oauth-authorization-server",
 ];
+
+/// Of a client for itself.
+const SERVICE: [(&str, &str); 2] = [
+    ("grant_type", "client_credentials"),
+    ("scope", "orders.read"),
+];
+
+#[track_caller]
+fn assert_userinfo(gatepost: &Gatepost, token: &str) {
+    userinfo(gatepost, token).assert_status(200);
+}
+
+/// Somebody new signs in under that name.
+fn sign_in_as(gatepost: &Gatepost, name: &str) {
+    let mut fresh = gatepost.browser();
+    let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut fresh, &page, name, ALICE_PASSWORD).assert_status(303);
+}
 
 /// One statement, without the partitions of what it cannot stand on, which would be most of the
 /// work.
@@ -276,12 +284,8 @@ fn proofs(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser) {
         let headers = [("Authorization", &*authorization), ("DPoP", &*proof())];
         gatepost.post("/connect/token", &headers, form).status
     };
-    let own = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    send("nonced", &own);
-    let taken = meter.of(|| assert_eq!(send("conf1", &own), 200));
+    send("nonced", &SERVICE);
+    let taken = meter.of(|| assert_eq!(send("conf1", &SERVICE), 200));
     taken.assert_is(0, CLIENT_CREDENTIALS + PROOF);
     let code = code(browser, &authorize_path("nonced", RP1, &[]));
     let of_code = [
@@ -295,21 +299,13 @@ fn proofs(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser) {
 }
 
 fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) {
-    let own = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    let own = gatepost.token("conf1", &own).json();
-    let introspect =
-        || offline::introspect_as(gatepost, ("conf1", CONF1_SECRET), offline::access(&own));
+    let own = gatepost.token("conf1", &SERVICE).json();
+    let conf1 = ("conf1", CONF1_SECRET);
+    let introspect = || offline::introspect_as(gatepost, conf1, access(&own));
     let cost = meter.of(|| assert_eq!(introspect()["active"], true));
     cost.assert_is(0, 1);
-    assert!(
-        cost.calls
-            .keys()
-            .all(|sql| !sql.contains("grants") && !sql.contains("sessions")),
-        "{cost:#?}"
-    );
+    let reads = |table: &str| cost.calls.keys().any(|sql| sql.contains(table));
+    assert!(!reads("grants") && !reads("sessions"), "{cost:#?}");
 }
 
 /// That a session is in use is noted once an hour. One of the two writes is the test's own.
@@ -325,17 +321,14 @@ fn note_of_use(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser, co
 fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let told = json!({"backchannel_logout_uri": "https://told.example/out"});
     let nonced = json!({"dpop_nonce": true});
-    let mut scene = Scene::serving(
-        &with_clients(document(), &[("told", told), ("nonced", nonced)]),
-        &[],
-    );
+    let document = with_clients(document(), &[("told", told), ("nonced", nonced)]);
+    let mut scene = Scene::serving(&document, &[]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut browser = signed_in(gatepost);
     let consented = authorize_path("conf2", RP2, &[]);
     let page = browser.visit(&consented);
-    browser
-        .decide(&page, "allow", &["profile"], true)
-        .assert_status(303);
+    let allowed = browser.decide(&page, "allow", &["profile"], true);
+    allowed.assert_status(303);
     let bearer = |code: &str, secret: (&str, &str), redirect_uri: &str| {
         let tokens = redeem_as(gatepost, secret, redirect_uri, code).json();
         tokens["access_token"].as_str().unwrap().to_owned()
@@ -350,7 +343,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let flow = meter.of(|| {
         let code = code(&mut browser, &consented);
         let token = bearer(&code, conf2, RP2);
-        assert_eq!(userinfo(gatepost, &token).status, 200);
+        assert_userinfo(gatepost, &token);
     });
     flow.assert_is(1, AUTHORIZE + REDEEM + USERINFO);
 
@@ -366,19 +359,12 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     authorize.assert_is(0, AUTHORIZE + NOTE_CLIENT);
 
     for token in [&jwt, &reference_token] {
-        let cost = meter.of(|| assert_eq!(userinfo(gatepost, token).status, 200));
+        let cost = meter.of(|| assert_userinfo(gatepost, token));
         cost.assert_is(0, USERINFO);
     }
 
     for client in ["conf1", "service"] {
-        let form = [
-            ("grant_type", "client_credentials"),
-            ("scope", "orders.read"),
-        ];
-        let request = || {
-            let answer = gatepost.token(client, &form);
-            assert_eq!(answer.status, 200, "{}", answer.text());
-        };
+        let request = || gatepost.token(client, &SERVICE).assert_status(200);
         // A client's first request since its registration changed reads the registration.
         request();
         let cost = meter.of(request);
@@ -395,12 +381,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let anonymous = meter.of(|| assert_eq!(gatepost.browser().visit(&consented).status, 200));
     anonymous.assert_is(0, AUTHORIZE_ANONYMOUSLY);
 
-    let sign_in = meter.of(|| {
-        let mut fresh = gatepost.browser();
-        let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
-        let answer = sign_in(&mut fresh, &page, "alice", ALICE_PASSWORD);
-        assert_eq!(answer.status, 303, "{}", answer.text());
-    });
+    let sign_in = meter.of(|| sign_in_as(gatepost, "alice"));
     sign_in.assert_is(1, SIGN_IN);
 
     let asked = authorize_path("conf2", RP2, &[("prompt", "consent")]);
@@ -408,17 +389,13 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let shown = meter.of(|| page = browser.visit(&asked));
     let consent = meter.of(|| {
         let page = browser.visit(&asked);
-        browser
-            .decide(&page, "allow", &["profile"], true)
-            .assert_status(303);
+        let allowed = browser.decide(&page, "allow", &["profile"], true);
+        allowed.assert_status(303);
     });
     assert_eq!(shown.writes, 0, "{shown:#?}");
     assert_eq!(consent.writes, ROUNDS, "{consent:#?}");
-    assert_eq!(
-        consent.statements() - shown.statements(),
-        ROUNDS * CONSENT,
-        "{consent:#?}"
-    );
+    let own = consent.statements() - shown.statements();
+    assert_eq!(own, ROUNDS * CONSENT, "{consent:#?}");
     assert_eq!(flow::redeem(gatepost, "gpc_nothing").status, 400);
 }
 
@@ -426,39 +403,23 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
 /// letters.
 #[test]
 fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
-    let mut scene = Scene::serving(
-        &document(),
-        &[
-            ("GATEPOST_SIGN_IN_WITH", "username,email"),
-            ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
-            ("GATEPOST_MAIL_FROM", "login@example.com"),
-            // Else the lane of letters, for which no request waits, writes beside what is measured.
-            ("GATEPOST_NEW_BROWSER_MAIL", "off"),
-        ],
-    );
+    let settings = [
+        ("GATEPOST_SIGN_IN_WITH", "username,email"),
+        ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
+        ("GATEPOST_MAIL_FROM", "login@example.com"),
+        // Else the lane of letters, for which no request waits, writes beside what is measured.
+        ("GATEPOST_NEW_BROWSER_MAIL", "off"),
+    ];
+    let mut scene = Scene::serving(&document(), &settings);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
-    gatepost.run_well(
-        &[
-            "user",
-            "set",
-            "alice",
-            "email=a@example.com",
-            "email_verified=true",
-        ],
-        "",
-    );
-    let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
+    gatepost.run_line("user set alice email=a@example.com email_verified=true");
+    let link = gatepost.run_line("signup make --uses 1 --for 1d");
     // Else the server reads the registry anew while it is measured.
     gatepost.settle();
     meter.await_quiet();
     let mut browser = signed_in(gatepost);
     browser.visit(&authorize_path("conf1", RP1, &[]));
-    let cost = meter.of(|| {
-        let mut fresh = gatepost.browser();
-        let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
-        let answer = sign_in(&mut fresh, &page, "A@example.com", ALICE_PASSWORD);
-        assert_eq!(answer.status, 303, "{}", answer.text());
-    });
+    let cost = meter.of(|| sign_in_as(gatepost, "A@example.com"));
     cost.assert_is(1, SIGN_IN);
     let cost = meter.of(|| {
         let mut fresh = gatepost.browser();
@@ -481,7 +442,7 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
         let mut tokens = CONF1.tokens(gatepost, &mut browser, scope);
         let mut refreshed = |further: &[(&str, &str)]| {
             let answer = CONF1.refresh_with(gatepost, refresh(&tokens), further);
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            answer.assert_status(200);
             tokens = answer.json();
         };
         meter.await_quiet();
@@ -495,7 +456,7 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
         }
         // With `offline_access` it stands on no session, and none is looked for.
         refreshed(&[]);
-        let cost = meter.of(|| assert_eq!(userinfo(gatepost, access(&tokens)).status, 200));
+        let cost = meter.of(|| assert_userinfo(gatepost, access(&tokens)));
         cost.assert_is(0, USERINFO);
         let asks_sessions = cost.calls.keys().any(|sql| sql.contains("sessions"));
         assert_eq!(asks_sessions, scope == "openid profile", "{cost:#?}");
@@ -504,10 +465,10 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
 
 #[test]
 fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
-    let (jwt_bearer, exchange) = (
-        "urn:ietf:params:oauth:grant-type:jwt-bearer",
-        "urn:ietf:params:oauth:grant-type:token-exchange",
-    );
+    let jwt_bearer = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+    let exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+    let [id_jag, id_token] =
+        ["id-jag", "id_token"].map(|kind| format!("urn:ietf:params:oauth:token-type:{kind}"));
     let signer = Signer::es256("k");
     let resource = "https://orders.example";
     let agent = json!({
@@ -522,22 +483,13 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
     let mut scene = Scene::serving(&registered, &[("GATEPOST_ID_JAG", "on")]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let tokens = flow::tokens(gatepost, &mut signed_in(gatepost), "agent", "openid");
-    let ask = |form: &[(&str, &str)]| {
-        let answer = gatepost.token("agent", form);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-    };
+    let ask = |form: &[(&str, &str)]| gatepost.token("agent", form).assert_status(200);
     let issue = || {
         ask(&[
             ("grant_type", exchange),
-            (
-                "requested_token_type",
-                "urn:ietf:params:oauth:token-type:id-jag",
-            ),
+            ("requested_token_type", &id_jag),
             ("subject_token", tokens["id_token"].as_str().unwrap()),
-            (
-                "subject_token_type",
-                "urn:ietf:params:oauth:token-type:id_token",
-            ),
+            ("subject_token_type", &id_token),
             ("audience", "https://other.example"),
             ("resource", resource),
         ]);
@@ -551,10 +503,8 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
             "iat": now, "exp": now + 300, "jti": number.to_string(), "resource": resource,
         });
         let header = json!({"alg": "ES256", "kid": "k", "typ": "oauth-id-jag+jwt"});
-        ask(&[
-            ("grant_type", jwt_bearer),
-            ("assertion", &signer.sign_under(&header, &claims)),
-        ]);
+        let assertion = signer.sign_under(&header, &claims);
+        ask(&[("grant_type", jwt_bearer), ("assertion", &assertion)]);
     };
     issue();
     take();
@@ -571,23 +521,16 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
 fn scans(database: &TestDatabase) -> BTreeMap<String, i64> {
     let sql = "SELECT relname::text, seq_scan FROM pg_stat_user_tables WHERE schemaname = current_schema()
                AND (relname IN ('users', 'clients') OR relid IN (SELECT inhrelid FROM pg_inherits))";
-    database
-        .client()
-        .query(sql, &[])
-        .unwrap()
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect()
+    let rows = database.client().query(sql, &[]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 /// Counts reach the statistics at the latest when their connection ends.
 fn await_disconnection(database: &TestDatabase, role: &Role) {
     let connected = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
-    let deadline = Instant::now() + SOON;
-    while database.value::<i64>(connected, &[&role.0]) > 0 {
-        assert!(Instant::now() < deadline, "the server's connections stay");
-        sleep(Duration::from_millis(50));
-    }
+    await_that("the server's connections end", SOON, || {
+        database.value::<i64>(connected, &[&role.0]) == 0
+    });
 }
 
 #[test]
@@ -596,24 +539,21 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
     let (gatepost, meter, role) = (&mut scene.gatepost, &mut scene.meter, &scene.role);
     let everything = |gatepost: &Gatepost| {
         let mut browser = signed_in(gatepost);
-        for party in [offline::CONF1, offline::CONF2] {
+        for party in [CONF1, CONF2] {
             let tokens = party.tokens(gatepost, &mut browser, "openid profile offline_access");
-            assert_eq!(userinfo(gatepost, offline::access(&tokens)).status, 200);
-            let next = party.refresh(gatepost, offline::refresh(&tokens)).json();
+            assert_userinfo(gatepost, access(&tokens));
+            let next = party.refresh(gatepost, refresh(&tokens)).json();
             for path in ["/connect/introspect", "/connect/revocation"] {
-                let answer = party.post(
-                    &mut gatepost.connect(),
-                    path,
-                    &[("token", offline::refresh(&next))],
-                );
-                assert_eq!(answer.status, 200, "{}", answer.text());
+                let form = [("token", refresh(&next))];
+                let answer = party.post(&mut gatepost.connect(), path, &form);
+                answer.assert_status(200);
             }
         }
         let page = browser.get("/account");
-        assert_eq!(page.status, 200);
+        page.assert_status(200);
         let page = browser.get("/logout");
         let signed_out = browser.submit(&page, &[("decision", "sign_out")]);
-        assert_eq!(signed_out.status, 200);
+        signed_out.assert_status(200);
     };
     // Tables that have a row or some and were looked at by ANALYZE: reading one whole is the
     // cheapest plan now.
@@ -631,8 +571,9 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         gatepost.stop();
         await_disconnection(&gatepost.database, role);
         let mut read = scans(&gatepost.database);
-        read.iter_mut()
-            .for_each(|(table, count)| *count -= before.get(table).copied().unwrap_or_default());
+        for (table, count) in &mut read {
+            *count -= before.get(table).copied().unwrap_or_default();
+        }
         read.retain(|_, count| *count > 0);
         read
     };
@@ -641,15 +582,13 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
     // there.
     let at_the_start = read_by(&|_| {});
     let is_of_the_start = |table: &String| table == "clients" || table.starts_with("audit_events_");
-    assert!(
-        at_the_start.keys().all(is_of_the_start),
-        "{at_the_start:#?}"
-    );
+    let all_of_it = at_the_start.keys().all(is_of_the_start);
+    assert!(all_of_it, "{at_the_start:#?}");
     let mut read = BTreeMap::new();
     let holds = (0..3).any(|_| {
         read = read_by(&everything);
-        read.iter()
-            .all(|(table, count)| at_the_start.get(table).is_some_and(|start| count <= start))
+        let mut read = read.iter();
+        read.all(|(table, count)| at_the_start.get(table).is_some_and(|start| count <= start))
     });
     assert!(holds, "{read:#?} beside {at_the_start:#?}");
 }
@@ -661,15 +600,9 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
     registered["identity_providers"] = json!([upstream.registration("up", json!({}))]);
     let mut scene = Scene::serving(&registered, &[("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
-    let request = format!(
-        "{}{}",
-        gatepost.base_url,
-        authorize_path("conf1", RP1, &[("acr_values", "idp:up")])
-    );
-    let come_in = || {
-        let answer = Traveller::new().visit(&request);
-        assert!(answer.location().starts_with(RP1), "{}", answer.location());
-    };
+    let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
+    let request = format!("{}{path}", gatepost.base_url);
+    let come_in = || Traveller::new().visit(&request).assert_leads_to(RP1);
     come_in();
     meter.await_quiet();
 
@@ -709,9 +642,9 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
     let mut number = 0;
     let cost = meter.once(&mut || {
         assert_eq!(flow::redeem(gatepost, &code).status, 400);
-        assert_eq!(userinfo(gatepost, &token).status, 401);
-        assert_eq!(userinfo(gatepost, "a.b.c").status, 401);
-        assert_eq!(userinfo(gatepost, &"x".repeat(500)).status, 401);
+        for token in [&*token, "a.b.c", &"x".repeat(500)] {
+            userinfo(gatepost, token).assert_status(401);
+        }
         let wrong = basic("conf1", &format!("{CONF1_SECRET}x"));
         let form = [("grant_type", "client_credentials")];
         let answer = gatepost.post("/connect/token", &[("Authorization", &wrong)], &form);
@@ -721,15 +654,12 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         // is.
         number += 1;
         let made_up = format!("made-up-{number}");
-        gatepost
-            .get(&authorize_path(&made_up, RP1, &[]))
-            .assert_status(400);
+        let unknown = gatepost.get(&authorize_path(&made_up, RP1, &[]));
+        unknown.assert_status(400);
+        let authorization = basic(&made_up, "x");
+        let headers = [("Authorization", &*authorization)];
         for path in "/connect/token /connect/revocation /connect/introspect".split(' ') {
-            let answer = gatepost.post(
-                path,
-                &[("Authorization", &basic(&made_up, "x"))],
-                &[("token", "x")],
-            );
+            let answer = gatepost.post(path, &headers, &[("token", "x")]);
             assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
         }
     });
@@ -749,25 +679,16 @@ fn endings<'a>(
     let sign_out = |mut browser: Browser| {
         browser.headers.clear();
         Box::new(move || {
-            assert!(
-                browser
-                    .clone()
-                    .get("/logout")
-                    .text()
-                    .contains("You are signed out")
-            )
+            let page = browser.clone().get("/logout");
+            page.assert_says("You are signed out");
         }) as Box<dyn Fn()>
     };
     let mut unknown = browser.clone();
-    unknown
-        .cookies
-        .values_mut()
-        .for_each(|handle| *handle = format!("{}{}", &handle[..8], "A".repeat(handle.len() - 8)));
+    for handle in unknown.cookies.values_mut() {
+        *handle = format!("{}{}", &handle[..8], "A".repeat(handle.len() - 8));
+    }
     let [access, refresh, foreign, revoked] = tokens;
-    let refused = move || {
-        let answer = CONF1.refresh(gatepost, revoked);
-        assert_eq!(answer.status, 400, "{}", answer.text());
-    };
+    let refused = move || CONF1.refresh(gatepost, revoked).assert_status(400);
     let nothing = [
         revoke(foreign),
         revoke("gpr_forged"),
@@ -781,11 +702,9 @@ fn endings<'a>(
         sign_out(browser.clone()),
         Box::new(refused),
     ];
-    ended
-        .into_iter()
-        .map(|again| (1, again))
-        .chain(nothing.into_iter().map(|again| (0, again)))
-        .collect()
+    let ended = ended.into_iter().map(|again| (1, again));
+    let nothing = nothing.into_iter().map(|again| (0, again));
+    ended.chain(nothing).collect()
 }
 
 #[test]
@@ -799,32 +718,22 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
         client: gatepost.database.client(),
         role: String::from("postgres"),
     };
-    meter
-        .client
-        .batch_execute("CREATE EXTENSION pg_stat_statements SCHEMA public")
-        .unwrap();
     // Nobody waits in this test: what is counted is what would.
-    meter
-        .client
-        .batch_execute("ALTER SYSTEM SET autovacuum = off")
-        .unwrap();
-    meter
-        .client
-        .batch_execute(
-            "ALTER ROLE postgres SET synchronous_commit = local; SET synchronous_commit = local",
-        )
-        .unwrap();
+    for statement in [
+        "CREATE EXTENSION pg_stat_statements SCHEMA public",
+        "ALTER SYSTEM SET autovacuum = off",
+        "ALTER ROLE postgres SET synchronous_commit = local; SET synchronous_commit = local",
+    ] {
+        meter.client.batch_execute(statement).unwrap();
+    }
     let mut browser = signed_in(&gatepost);
     let scope = "openid profile offline_access";
     let tokens = CONF1.tokens(&gatepost, &mut browser, scope);
     let foreign = CONF2.tokens(&gatepost, &mut browser, scope);
     let revoked = CONF1.tokens(&gatepost, &mut browser, scope);
-    let form_token = browser.get("/logout").form_token();
-    let signed_out = browser.clone().post(
-        "/logout",
-        &[("form_token", &form_token), ("decision", "sign_out")],
-    );
-    assert_eq!(signed_out.status, 200, "{}", signed_out.text());
+    let page = browser.get("/logout");
+    let sign_out = [("decision", "sign_out")];
+    browser.clone().submit(&page, &sign_out).assert_status(200);
     let tokens = [
         access(&tokens),
         refresh(&tokens),
@@ -835,31 +744,22 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
         CONF1.revoke(&gatepost, revoked);
     }
     for (names, waits) in [("", 0), ("away", 1)] {
-        meter
-            .client
-            .batch_execute(&format!(
-                "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
-            ))
-            .unwrap();
-        meter
-            .client
-            .batch_execute("SELECT pg_reload_conf(); SELECT public.pg_stat_statements_reset()")
-            .unwrap();
+        let named = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+        meter.client.batch_execute(&named).unwrap();
+        let reload = "SELECT pg_reload_conf(); SELECT public.pg_stat_statements_reset()";
+        meter.client.batch_execute(reload).unwrap();
         // A process of its own: what the one before saw confirmed is gone with it.
         gatepost.stop();
         gatepost.serve();
         meter.await_quiet();
-        for (number, (commits, again)) in
-            endings(&gatepost, &browser, tokens).into_iter().enumerate()
-        {
+        let endings = endings(&gatepost, &browser, tokens);
+        for (number, (commits, again)) in endings.into_iter().enumerate() {
             let [first, later] = [(); 2].map(|()| meter.once(&mut || again()));
             // The refresh opens the audit chain of its connection, as the first of the day there.
             let opening = i64::from(number == REFUSED_REFRESH);
-            assert_eq!(
-                (first.writes, later.writes),
-                (commits * waits + opening, 0),
-                "{number}, \"{names}\": {first:#?}"
-            );
+            let case = format!("{number}, \"{names}\": {first:#?}");
+            assert_eq!(first.writes, commits * waits + opening, "{case}");
+            assert_eq!(later.writes, 0, "{case}");
         }
     }
 }
@@ -898,15 +798,12 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
             false => String::from("nobody"),
         };
         let token = page.form_token();
-        let answer = gatepost.post(
-            &page.action(),
-            &[
-                ("Cookie", &browser.cookie_header()),
-                ("X-Forwarded-For", &format!("198.51.100.{number}")),
-            ],
-            &[("form_token", &token), ("name", &name)],
-        );
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let cookie = browser.cookie_header();
+        let source = format!("198.51.100.{number}");
+        let headers = [("Cookie", &*cookie), ("X-Forwarded-For", &source)];
+        let form = [("form_token", &*token), ("name", &name)];
+        let answer = gatepost.post(&page.action(), &headers, &form);
+        answer.assert_status(200);
         await_that("the lane has looked", SOON, || counted(watched) > before);
     };
     ask(true);
@@ -919,8 +816,7 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
 
 fn registry_version(gatepost: &Gatepost) -> i64 {
     let version = "SELECT registry_version FROM installation";
-    let row = gatepost.database.client().query_one(version, &[]);
-    row.unwrap().get(0)
+    gatepost.database.value(version, &[])
 }
 
 #[test]
@@ -981,17 +877,10 @@ fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
     read("/admin/people/bobs").assert_is(0, SHOW_PERSON);
     let cost = meter.of(|| {
         let page = browser.get("/admin/people/bobs");
-        let hidden = |name: &str| {
-            page.attribute(&format!("name=\"{name}\""), "value")
-                .unwrap()
-        };
-        let form = [
-            ("form_token", &*hidden("form_token")),
-            ("version", &*hidden("version")),
-            ("decision", "end_all"),
-        ];
-        let done = browser.post("/admin/people/bobs", &form).text();
-        assert!(done.contains(" is signed out everywhere."), "{done}");
+        let version = page.attribute("name=\"version\"", "value").unwrap();
+        let form = [("version", &*version), ("decision", "end_all")];
+        let done = browser.submit_to("/admin/people/bobs", &page, &form);
+        done.assert_says(" is signed out everywhere.");
     });
     cost.assert_is(1, SHOW_PERSON + CHANGE_PERSON);
 }

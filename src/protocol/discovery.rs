@@ -73,7 +73,8 @@ pub struct Provider<'a> {
     pub catalogue: &'a Catalogue,
     pub takes_pushed_requests: bool,
     pub id_jag: bool,
-    pub grant_types: &'a [GrantType],
+    /// The grant types of this binary and of the operator.
+    pub extension_grants: &'a [String],
     /// There is a key for each.
     pub signing_algorithms: &'a [SigningAlgorithm],
     /// BCP 47
@@ -91,7 +92,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         catalogue,
         takes_pushed_requests,
         id_jag,
-        grant_types,
+        extension_grants,
         signing_algorithms,
         ui_locales,
     } = provider;
@@ -105,10 +106,12 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let assertions: Vec<&str> = assertions.collect();
     // The grant types of the token endpoint, and `implicit`, which stands for tokens straight from
     // the authorization endpoint (RFC 7591 §2).
-    let grant_types: Vec<&str> = grant_types
-        .iter()
-        .chain(&[GrantType::Implicit])
+    let built_in = GrantType::BUILT_IN;
+    let at_token_endpoint = built_in.iter().filter(|one| **one != GrantType::Implicit);
+    let grant_types: Vec<&str> = at_token_endpoint
         .map(GrantType::as_str)
+        .chain(extension_grants.iter().map(String::as_str))
+        .chain([GrantType::Implicit.as_str()])
         .collect();
     let shown = || {
         catalogue
@@ -186,7 +189,6 @@ pub fn document(provider: &Provider<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::token_request::SERVED_GRANT_TYPES;
     use crate::words::samples::{catalogue, registered_scope};
 
     fn provider(catalogue: &Catalogue) -> Provider<'_> {
@@ -195,7 +197,7 @@ mod tests {
             catalogue,
             takes_pushed_requests: true,
             id_jag: false,
-            grant_types: &SERVED_GRANT_TYPES,
+            extension_grants: &[],
             signing_algorithms: &[SigningAlgorithm::Es256],
             ui_locales: &["en", "de"],
         }

@@ -7,7 +7,7 @@ use gatepost_protocol::words::catalogue::{Catalogue, RegisteredScope};
 use gatepost_protocol::words::scope::{ScopeKind, ScopeSet};
 
 /// A claim that two scopes of a client fill from different claims of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContestedClaim<'a> {
     pub name: &'a str,
     /// The scope that counts where both are granted.

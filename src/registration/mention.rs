@@ -7,7 +7,6 @@ use gatepost_protocol::registration::ObjectKind;
 /// A member that names other objects: its place, and what it names.
 type Naming = (&'static str, &'static str);
 
-#[derive(Clone, Copy)]
 pub struct Mention<'v> {
     /// The member, as `token_exchange.from_clients`.
     pub member: &'static str,

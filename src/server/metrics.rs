@@ -29,7 +29,7 @@ struct Counts {
     failures: BTreeMap<&'static str, u64>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Histogram {
     buckets: [u64; BOUNDS.len()],
     count: u64,

@@ -63,7 +63,6 @@ const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
 /// What a program serves beside what is registered.
-#[derive(Clone, Copy)]
 pub struct Program {
     pub routes: &'static [&'static [Route]],
     pub extension_grants: &'static [ExtensionGrant],

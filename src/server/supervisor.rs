@@ -45,7 +45,6 @@ pub struct SupervisorSettings {
     pub watchdog: Option<Duration>,
 }
 
-#[derive(Clone, Copy)]
 pub enum Event {
     Signal(i32),
     Report(u64, Report),

@@ -176,7 +176,6 @@ pub struct KeptSession<'a> {
 }
 
 /// What is added.
-#[derive(Clone, Copy)]
 pub struct NewFactors<'a> {
     pub factors: &'a [Authenticator],
     /// What all factors of the user reach then.
@@ -276,7 +275,6 @@ WITH {own session}, changed AS (
 ), {called}, {audited changed} FROM changed";
 
 /// What is removed.
-#[derive(Clone, Copy)]
 pub struct RemovedFactors<'a> {
     /// The one; `None` for all.
     pub factor: Option<&'a Authenticator>,

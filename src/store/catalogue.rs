@@ -131,7 +131,6 @@ impl RegistryReader<'_> {
 // Functions that operators write to answer extension grants: looked up before they are registered,
 // and called.
 
-#[derive(Clone, Copy)]
 pub enum FoundFunction {
     /// A function (jsonb, jsonb) returning jsonb that this connection's role may execute.
     Callable,

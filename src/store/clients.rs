@@ -170,7 +170,7 @@ pub(super) fn registry_version(rows: &[Row]) -> Result<i64> {
 }
 
 /// The longest lifetimes that any registration names; `None` where none does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct LongestLifetimes {
     pub refresh_token: Option<Duration>,
     pub access_token: Option<Duration>,

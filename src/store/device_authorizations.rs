@@ -36,7 +36,7 @@ pub struct NewDevice<'a> {
 }
 
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Entered {
     Waiting,
     /// Somebody else's device has that user code: draw another.

@@ -344,7 +344,6 @@ fn live_grant(row: &Row, id: GrantId, client_id: &ClientId) -> Result<Grant> {
 // finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
 // Each is judged by the row as the one before left it.
 
-#[derive(Clone, Copy)]
 pub struct NewRefresh<'a> {
     pub handle: RefreshHandle,
     pub client_id: &'a ClientId,

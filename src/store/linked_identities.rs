@@ -82,7 +82,6 @@ pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>> {
 }
 
 /// An identity elsewhere, and whose it is or shall be.
-#[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub issuer: &'a str,
     pub upstream_subject: &'a str,
@@ -306,7 +305,7 @@ impl RegistryWriter<'_> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Unlinked {
     Done,
     NotTheirs,

@@ -29,7 +29,6 @@ const LIFETIME_PER_RESERVE: i32 = 8;
 const TRIES: usize = 5;
 
 /// For how long the rows of each table can stay needed.
-#[derive(Clone, Copy)]
 pub struct Horizons {
     /// `grants`: the longest refresh token or access token lifetime.
     pub grants: Duration,
@@ -89,7 +88,7 @@ impl Store {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Table {
     name: &'static str,
     longest_days: i32,
@@ -206,7 +205,7 @@ JOIN pg_class c
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
 WHERE p.oid IN (SELECT to_regclass(name) FROM unnest(:tables::text[]) AS name)";
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Partition {
     parent: String,
     name: String,

@@ -11,7 +11,7 @@ use super::audit_event::AuditEvent;
 use super::consents::{ConsentRow, consent_if_there};
 use super::session_clients::call_late;
 use super::session_endings::others;
-use super::statement::bind;
+use super::statement::{Bound, bind};
 use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, if_there, user};
 use super::values::{column, key_thumbprint, read, tenant, tenant_text};
@@ -22,7 +22,7 @@ use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Sid, Subjec
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::session::Session;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct FoundSession {
     pub session: Session,
     /// `None` when that user is gone: then the session is dead.
@@ -61,12 +61,7 @@ WITH link AS MATERIALIZED (
 ), spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
-    WHERE NOT EXISTS (
-        SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
-          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
-    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
-    RETURNING day
+    {unless left}
 ), begun AS (
     INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant,
                           identity_provider, expires_at, installation_epoch,
@@ -88,49 +83,101 @@ WITH link AS MATERIALIZED (
 INSERT INTO audit_events SELECT a.* FROM begun, unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since
-/// they were read; and, where it came from an identity provider (`arrival`), when that identity is
-/// the user's no longer, or signed out there meanwhile, or came in by the same way before.
-pub fn insert(
-    store: &Store,
-    session: &Session,
-    handle_hash: &[u8; 32],
-    arrival: Option<&Arrival>,
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let from = ArrivalValues::of(arrival);
-    let bound = bind!(
-        INSERT,
-        ..session {
-            day,
-            sid,
-            auth_time,
-            amr,
-            acr,
-            expires_at,
-            upstream_issuer,
-            source,
-            user_agent,
-            created_at
-        },
-        ..from {
-            left_at,
-            logouts,
-            way_day,
-            way
-        },
-        handle_hash = &handle_hash[..],
-        sub = session.subject,
-        tenant = tenant_text(session.tenant.as_ref()),
-        identity_provider = session.identity_provider(),
-        installation_epoch = session.epochs.installation,
-        user_epoch = session.epochs.user,
-        upstream_subject = from.subject,
-        upstream_sid = from.sid,
-        upstream_id_token = from.id_token,
-        left_on = from.left_at.map(Instant::day)
-    );
-    store.change(bound, audit)
+// The session's own epochs are compared, not the user's: an update that waited for a change of
+// password looks again at the row it updates, and at no other.
+const RENEW: &str = "
+WITH link AS MATERIALIZED (
+    SELECT l.sub FROM linked_identities l
+    WHERE l.issuer = :upstream_issuer::text AND l.upstream_subject = :upstream_subject::text
+      AND l.sub = :sub::text AND {no logout is taken}
+    FOR KEY SHARE
+), alive AS MATERIALIZED (
+    SELECT s.sub FROM sessions s
+    WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL
+      AND s.user_epoch = :user_epoch::int8 AND s.installation_epoch = :installation_epoch::int8
+    FOR UPDATE
+), spent AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash)
+    SELECT :way_day::int4, :upstream_issuer::text, :way::bytea
+    FROM link JOIN alive USING (sub)
+    {unless left}
+), renewed AS (
+    UPDATE sessions
+    SET handle_hash = :handle_hash::bytea, auth_time = :auth_time::timestamptz,
+        amr = :amr::text[], acr = :acr::text, tenant = :tenant::text,
+        identity_provider = :identity_provider::text,
+        upstream_subject = :upstream_subject::text, upstream_sid = :upstream_sid::text,
+        upstream_id_token = :upstream_id_token::bytea, upstream_issuer = :upstream_issuer::text,
+        source = :source::inet, user_agent = :user_agent::text, used_at = clock_timestamp(),
+        created_at = greatest(created_at, :created_at::timestamptz),
+        expires_at = least(expires_at, :expires_at::timestamptz)
+    WHERE day = :day::int4 AND sid = :sid::text AND user_epoch = :user_epoch::int8
+      AND EXISTS (SELECT FROM alive)
+      AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
+    RETURNING sid
+), {audited renewed} FROM renewed";
+
+/// A sign-in as the row of its session gets it.
+pub struct NewSession<'a> {
+    pub session: &'a Session,
+    /// Of the cookie.
+    pub handle_hash: &'a [u8; 32],
+    /// How they came from an identity provider.
+    pub arrival: Option<&'a Arrival>,
+}
+
+impl NewSession<'_> {
+    /// Begins a session under the hash of its cookie's handle. `false` when its user was revoked
+    /// since they were read; and, where it came from an identity provider, when that identity is
+    /// the user's no longer, or signed out there meanwhile, or came in by the same way before.
+    pub fn insert(&self, store: &Store, audit: &AuditEvent<'_>) -> Result<bool> {
+        self.write(store, INSERT, audit)
+    }
+
+    /// Gives a live session a new handle and a new sign-in of the same user, with the epochs that
+    /// they were read with. `sid` stays; the natural end may come nearer, and never moves away. What
+    /// an identity provider said of an earlier sign-in goes. `false` as by [`insert`](Self::insert);
+    /// and when it is not alive, or the user was read before a change of password that it outlived.
+    pub fn renew(&self, store: &Store, audit: &AuditEvent<'_>) -> Result<bool> {
+        self.write(store, RENEW, audit)
+    }
+
+    fn write(&self, store: &Store, sql: &'static str, audit: &AuditEvent<'_>) -> Result<bool> {
+        let session = self.session;
+        let from = ArrivalValues::of(self.arrival);
+        let bound = bind!(
+            INSERT,
+            ..session {
+                day,
+                sid,
+                auth_time,
+                amr,
+                acr,
+                expires_at,
+                upstream_issuer,
+                source,
+                user_agent,
+                created_at
+            },
+            ..from {
+                left_at,
+                logouts,
+                way_day,
+                way
+            },
+            handle_hash = &self.handle_hash[..],
+            sub = session.subject,
+            tenant = tenant_text(session.tenant.as_ref()),
+            identity_provider = session.identity_provider(),
+            installation_epoch = session.epochs.installation,
+            user_epoch = session.epochs.user,
+            upstream_subject = from.subject,
+            upstream_sid = from.sid,
+            upstream_id_token = from.id_token,
+            left_on = from.left_at.map(Instant::day)
+        );
+        store.change(Bound { sql, ..bound }, audit)
+    }
 }
 
 const FIND: &str = "
@@ -334,90 +381,6 @@ pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'
     store.end(None, bind!(END_OTHERS, sub, kept), &events)?;
     call_late(store, &others);
     Ok(())
-}
-
-// The session's own epochs are compared, not the user's: an update that waited for a change of
-// password looks again at the row it updates, and at no other.
-const RENEW: &str = "
-WITH link AS MATERIALIZED (
-    SELECT l.sub FROM linked_identities l
-    WHERE l.issuer = :upstream_issuer::text AND l.upstream_subject = :upstream_subject::text
-      AND {no logout is taken}
-    FOR KEY SHARE
-), alive AS MATERIALIZED (
-    SELECT s.sub FROM sessions s
-    WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL
-      AND s.user_epoch = :user_epoch::int8 AND s.installation_epoch = :installation_epoch::int8
-    FOR UPDATE
-), spent AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash)
-    SELECT :way_day::int4, :upstream_issuer::text, :way::bytea
-    FROM link JOIN alive USING (sub)
-    WHERE NOT EXISTS (
-        SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
-          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
-    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
-    RETURNING day
-), renewed AS (
-    UPDATE sessions
-    SET handle_hash = :handle_hash::bytea, auth_time = :auth_time::timestamptz,
-        amr = :amr::text[], acr = :acr::text, identity_provider = :identity_provider::text,
-        upstream_subject = :upstream_subject::text, upstream_sid = :upstream_sid::text,
-        upstream_id_token = :upstream_id_token::bytea, upstream_issuer = :upstream_issuer::text,
-        source = :source::inet, user_agent = :user_agent::text, used_at = clock_timestamp(),
-        created_at = greatest(created_at, :created_at::timestamptz),
-        expires_at = least(expires_at, :expires_at::timestamptz)
-    WHERE day = :day::int4 AND sid = :sid::text AND user_epoch = :user_epoch::int8
-      AND EXISTS (SELECT FROM alive)
-      AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
-    RETURNING sid
-), {audited renewed} FROM renewed";
-
-/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they
-/// were read with. `sid` stays; the natural end may come nearer, and never moves away. What an
-/// identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
-/// read before a revocation or a change of password that it outlived; or when the identity that the
-/// sign-in comes from is the user's no longer, or signed out there meanwhile, or came in by the
-/// same way before.
-pub fn renew(
-    store: &Store,
-    session: &Session,
-    handle_hash: &[u8; 32],
-    arrival: Option<&Arrival>,
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let from = ArrivalValues::of(arrival);
-    let bound = bind!(
-        RENEW,
-        ..session {
-            day,
-            sid,
-            auth_time,
-            amr,
-            acr,
-            expires_at,
-            upstream_issuer,
-            source,
-            user_agent,
-            created_at
-        },
-        ..from {
-            left_at,
-            logouts,
-            way_day,
-            way
-        },
-        handle_hash = &handle_hash[..],
-        identity_provider = session.identity_provider(),
-        installation_epoch = session.epochs.installation,
-        user_epoch = session.epochs.user,
-        upstream_subject = from.subject,
-        upstream_sid = from.sid,
-        upstream_id_token = from.id_token,
-        left_on = from.left_at.map(Instant::day)
-    );
-    store.change(bound, audit)
 }
 
 fn session(row: &Row) -> Result<Session> {

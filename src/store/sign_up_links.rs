@@ -60,7 +60,6 @@ pub fn holds(store: &Store, tenant: Option<&TenantName>, address: &str) -> Resul
 }
 
 /// An account that somebody makes by the link in a letter.
-#[derive(Clone, Copy)]
 pub struct NewMember<'a> {
     pub id: &'a SignUpId,
     /// Names the letter.

@@ -177,12 +177,10 @@ WITH revoked AS (
     RETURNING day
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
-/// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
-pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result {
-    let bound = bind!(REVOKE, day, jti);
-    store
-        .end(Some(jti), bound, slice::from_ref(audit))
-        .map(drop)
+/// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once:
+/// then it answers `false`.
+pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<bool> {
+    store.end(Some(jti), bind!(REVOKE, day, jti), slice::from_ref(audit))
 }
 
 const REVOKE_LASTING: &str = "
@@ -193,11 +191,12 @@ WITH revoked AS (
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// The same of a client's own token that lives longer than `revoked_tokens` has room for.
-pub fn revoke_lasting(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result {
-    let bound = bind!(REVOKE_LASTING, day, jti);
-    store
-        .end(Some(jti), bound, slice::from_ref(audit))
-        .map(drop)
+pub fn revoke_lasting(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<bool> {
+    store.end(
+        Some(jti),
+        bind!(REVOKE_LASTING, day, jti),
+        slice::from_ref(audit),
+    )
 }
 
 const FORGET_LASTING: &str = "DELETE FROM revoked_lasting_tokens WHERE day < :today::int4 - 1";

@@ -99,7 +99,6 @@ impl RequestEnd {
 }
 
 /// How it ended when all that ran was cancelled.
-#[derive(Clone, Copy)]
 pub enum Interruption {
     /// Nothing ran.
     Idle,

@@ -15,10 +15,11 @@ pub struct Module {
 }
 
 const fn module(name: &'static str, paths: &'static str) -> Module {
+    let (core, linked) = (false, true);
     Module {
         name,
-        core: false,
-        linked: true,
+        core,
+        linked,
         paths,
     }
 }
@@ -70,8 +71,8 @@ pub const ROOMS: &[Module] = &[
 pub fn module_of(file: &SourceFile) -> &'static Module {
     let path = file.path.strip_suffix(".rs").unwrap();
     let fits = |part: &str| {
-        path.strip_prefix(part)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let rest = path.strip_prefix(part);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let parts = ROOMS
         .iter()
@@ -79,12 +80,9 @@ pub fn module_of(file: &SourceFile) -> &'static Module {
     let found = parts
         .filter(|(part, _)| fits(part))
         .max_by_key(|(part, _)| part.len());
-    assert!(
-        found.is_some(),
-        "src/{} is in no module: give it one",
-        file.path
-    );
-    found.unwrap().1
+    found
+        .unwrap_or_else(|| panic!("src/{path} is in no module: give it one"))
+        .1
 }
 
 /// How many tokens each module has.

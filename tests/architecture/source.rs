@@ -9,16 +9,7 @@ use super::tokens::tokens;
 const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
 
 /// The crates that lie in `src`.
-pub const CRATES: [&str; 8] = [
-    "import",
-    "manage",
-    "protocol",
-    "registrar",
-    "registration",
-    "server",
-    "store",
-    "tool",
-];
+pub const CRATES: &str = "import manage protocol registrar registration server store tool";
 
 /// One file under `src/`.
 #[derive(Debug)]
@@ -44,11 +35,7 @@ pub fn sources() -> &'static [SourceFile] {
         // A module that its parent declares for tests alone, and all below it, is test from end to
         // end.
         let of_tests: Vec<String> = files.iter().flat_map(SourceFile::test_modules).collect();
-        let is_test = |path: &str| {
-            of_tests
-                .iter()
-                .any(|module| path.starts_with(module.as_str()))
-        };
+        let is_test = |path: &str| of_tests.iter().any(|module| path.starts_with(&**module));
         for file in files.iter_mut().filter(|file| is_test(&file.path)) {
             file.code_lines = 0;
             file.product.clear();
@@ -64,14 +51,9 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
         if path.is_dir() {
             collect(root, &path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path
-                .strip_prefix(root)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .to_owned();
+            let relative = path.strip_prefix(root).unwrap().to_str().unwrap();
             files.push(SourceFile::new(
-                &relative,
+                relative,
                 &fs::read_to_string(&path).unwrap(),
             ));
         }
@@ -81,10 +63,8 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
         let product = text.find(UNIT_TESTS).map_or(text, |end| &text[..=end]);
-        let code_lines = blank(product, false)
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .count();
+        let code = blank(product, false);
+        let code_lines = code.lines().filter(|line| !line.trim().is_empty()).count();
         SourceFile {
             path: path.to_owned(),
             code: blank(text, true),
@@ -107,40 +87,28 @@ impl SourceFile {
     /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`,
     /// `pages/tests/`.
     fn test_modules(&self) -> Vec<String> {
-        let of_folder = self
-            .path
-            .strip_suffix("mod.rs")
-            .or(self.path.strip_suffix("lib.rs"));
+        let path = &self.path;
+        let of_folder = path.strip_suffix("mod.rs").or(path.strip_suffix("lib.rs"));
         let directory = of_folder.map(str::to_owned);
         let directory =
-            directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
+            directory.unwrap_or_else(|| format!("{}/", path.strip_suffix(".rs").unwrap()));
         // The name of the feature, `testing`, is a literal, and so blank.
         let for_other_crates = format!("#[cfg(any(test, feature = {:9}))]", "");
         let code = self.code.replace(&for_other_crates, "#[cfg(test)]");
-        let declared = code
-            .split("#[cfg(test)]")
-            .skip(1)
-            .filter_map(|rest| rest.split_once(';'));
-        let names = declared.filter_map(|(head, _)| {
-            head.trim()
-                .rsplit_once("mod ")
-                .filter(|_| !head.contains('{'))
-        });
-        names
-            .flat_map(|(_, name)| {
-                [
-                    format!("{directory}{name}.rs"),
-                    format!("{directory}{name}/"),
-                ]
-            })
-            .collect()
+        let declared = code.split("#[cfg(test)]").skip(1);
+        let heads = declared.filter_map(|rest| rest.split_once(';').map(|(head, _)| head.trim()));
+        let modules = heads.filter(|head| !head.contains('{'));
+        let names = modules.filter_map(|head| head.rsplit_once("mod "));
+        let files =
+            names.flat_map(|(_, name)| [".rs", "/"].map(|end| format!("{directory}{name}{end}")));
+        files.collect()
     }
 
     /// Where the crate that the file belongs to stands in `src`: `store::` for what lies in
     /// `src/store`, nothing for the root package's own.
     fn module_of_crate(&self) -> String {
         let first = self.path.split('/').next().unwrap();
-        match CRATES.contains(&first) {
+        match CRATES.split(' ').any(|one| one == first) {
             true => format!("{first}::"),
             false => String::new(),
         }
@@ -153,9 +121,8 @@ impl SourceFile {
         let mut paths = Vec::new();
         for (position, start) in code.match_indices("use ") {
             let path = code[position + start.len()..].split(';').next().unwrap();
-            let is_statement = ["crate::", "self::", "super::"]
-                .iter()
-                .any(|root| path.starts_with(root));
+            let roots = ["crate::", "self::", "super::"];
+            let is_statement = roots.iter().any(|root| path.starts_with(root));
             if is_statement && !is_word_byte(code[..position].bytes().next_back()) {
                 let members = spread(&path.replace(" as ", "="));
                 paths.extend(members.iter().map(|path| self.resolved(path, module)));
@@ -190,10 +157,8 @@ impl SourceFile {
 
     /// The same before the unit tests of the file.
     pub fn product_names(&self, name: &str) -> bool {
-        let product = self
-            .code
-            .find(UNIT_TESTS)
-            .map_or(self.code.as_str(), |end| &self.code[..end]);
+        let end = self.code.find(UNIT_TESTS).unwrap_or(self.code.len());
+        let product = &self.code[..end];
         !self.product.is_empty() && names(product, name)
     }
 
@@ -219,11 +184,8 @@ fn paths_at(text: &str) -> Vec<String> {
     let Some(group) = text.strip_prefix('{') else {
         let end =
             text.find(|character: char| !(character.is_alphanumeric() || "_:".contains(character)));
-        return vec![
-            text[..end.unwrap_or(text.len())]
-                .trim_end_matches(':')
-                .to_owned(),
-        ];
+        let path = &text[..end.unwrap_or(text.len())];
+        return vec![path.trim_end_matches(':').to_owned()];
     };
     let mut depth = 1;
     let mut members = vec![String::new()];
@@ -239,10 +201,8 @@ fn paths_at(text: &str) -> Vec<String> {
             break;
         }
     }
+    members.retain(|member| !member.is_empty());
     members
-        .into_iter()
-        .filter(|member| !member.is_empty())
-        .collect()
 }
 
 /// `a::b` and `a::c::d` of `a::{b, c::{d=e}}`.
@@ -252,10 +212,10 @@ fn spread(path: &str) -> Vec<String> {
         return vec![name.trim().to_owned()];
     };
     let members = paths_at(&format!("{{{group}"));
-    members
+    let whole = members
         .iter()
-        .flat_map(|member| spread(&format!("{}{member}", before.trim())))
-        .collect()
+        .map(|member| format!("{}{member}", before.trim()));
+    whole.flat_map(|path| spread(&path)).collect()
 }
 
 /// Replaces comments, and what stands in string and character literals if asked to, by blanks.
@@ -268,21 +228,16 @@ fn blank(text: &str, literals: bool) -> String {
             code.push(character);
             rest = &rest[character.len_utf8()..];
         } else {
-            let kept = |character| {
-                character == '\n' || !(literals || rest.starts_with("//") || rest.starts_with("/*"))
-            };
-            code.extend(
-                rest[..length]
-                    .chars()
-                    .map(|character| if kept(character) { character } else { ' ' }),
-            );
+            let is_comment = rest.starts_with("//") || rest.starts_with("/*");
+            let kept = |character| character == '\n' || !(literals || is_comment);
+            let shown = |character| if kept(character) { character } else { ' ' };
+            code.extend(rest[..length].chars().map(shown));
             rest = &rest[length..];
         }
         // An identifier that ends in r or b does not begin a literal.
         if character.is_alphanumeric() && length == 0 {
-            let end = rest
-                .find(|next: char| !(next.is_alphanumeric() || next == '_'))
-                .unwrap_or(rest.len());
+            let ends_word = |next: char| !(next.is_alphanumeric() || next == '_');
+            let end = rest.find(ends_word).unwrap_or(rest.len());
             code.push_str(&rest[..end]);
             rest = &rest[end..];
         }
@@ -304,9 +259,8 @@ pub fn literal_or_comment(text: &str) -> usize {
             if hashes[count..].starts_with('"') {
                 let end = format!("\"{}", "#".repeat(count));
                 let body = prefix.len() + count + 1;
-                return text[body..]
-                    .find(&end)
-                    .map_or(text.len(), |found| body + found + end.len());
+                let found = text[body..].find(&end);
+                return found.map_or(text.len(), |found| body + found + end.len());
             }
         }
     }

@@ -182,15 +182,14 @@ impl Ledger {
             Revoked::Grant => refresh(newest),
         };
         let revoke = || {
-            life.party.post(
-                &mut gatepost.connect(),
-                "/connect/revocation",
-                &[("token", token)],
-            )
+            let mut connection = gatepost.connect();
+            let form = [("token", token)];
+            life.party
+                .post(&mut connection, "/connect/revocation", &form)
         };
-        assert_eq!(self.insist(revoke).status, 200);
-        self.insist(|| userinfo(gatepost, access(newest)))
-            .assert_status(401);
+        self.insist(revoke).assert_status(200);
+        let told = self.insist(|| userinfo(gatepost, access(newest)));
+        told.assert_status(401);
     }
 
     fn run_client(&self, gatepost: &Gatepost, mut browser: Browser, number: usize) {
@@ -198,12 +197,11 @@ impl Ledger {
             if self.done.load(Ordering::SeqCst) {
                 return;
             }
-            let revoked = [
-                Revoked::Nothing,
-                Revoked::AccessToken,
-                Revoked::Nothing,
-                Revoked::Grant,
-            ][round % 4];
+            let revoked = match round % 4 {
+                1 => Revoked::AccessToken,
+                3 => Revoked::Grant,
+                _ => Revoked::Nothing,
+            };
             let life = self.live(gatepost, &mut browser, PARTIES[round % 3], revoked);
             self.lives.lock().unwrap().extend(life);
             sleep(Duration::from_millis(20));
@@ -215,16 +213,10 @@ impl Ledger {
         let since = Instant::now();
         await_that("nobody is refused any more", SOON, || {
             let asked = self.asked.lock().unwrap();
-            let row = || {
-                asked
-                    .iter()
-                    .rev()
-                    .take_while(|asked| asked.status != 503 && asked.began >= since)
-            };
-            row().count() > CLIENTS
-                && row()
-                    .last()
-                    .is_some_and(|first| first.began.elapsed() >= WELL)
+            let served = |asked: &&Asked| asked.status != 503 && asked.began >= since;
+            let row = || asked.iter().rev().take_while(served);
+            let lasts = |first: &Asked| first.began.elapsed() >= WELL;
+            row().count() > CLIENTS && row().last().is_some_and(lasts)
         });
     }
 
@@ -232,32 +224,19 @@ impl Ledger {
         let asked = self.asked.lock().unwrap();
         for outage in outages {
             let during = |asked: &&Asked| asked.ended >= outage.began && asked.began <= outage.well;
-            let longest = asked
-                .iter()
-                .filter(during)
-                .map(|asked| asked.ended - asked.began)
-                .max();
-            let refused = asked
-                .iter()
-                .filter(during)
-                .filter(|asked| asked.status == 503);
-            let last = refused
-                .clone()
-                .map(|asked| asked.ended.saturating_duration_since(outage.over))
-                .max();
-            let refused = refused.count();
-            println!(
-                "{}: {refused} refused, longest {longest:?}, last {last:?}",
-                outage.name
-            );
+            let took = |asked: &Asked| asked.ended - asked.began;
+            let longest = asked.iter().filter(during).map(took).max();
+            let refused = asked.iter().filter(during);
+            let refused = refused.filter(|asked| asked.status == 503);
+            let late = |asked: &Asked| asked.ended.saturating_duration_since(outage.over);
+            let last = refused.clone().map(late).max();
+            let (name, refused) = (outage.name, refused.count());
+            println!("{name}: {refused} refused, longest {longest:?}, last {last:?}");
             let long = outage.over - outage.began > LONG;
             assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
         }
-        let longest = asked
-            .iter()
-            .map(|asked| asked.ended - asked.began)
-            .max()
-            .unwrap();
+        let took = asked.iter().map(|asked| asked.ended - asked.began);
+        let longest = took.max().unwrap();
         assert!(longest <= PATIENCE, "{longest:?}");
     }
 }
@@ -332,24 +311,15 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
         outages.unwrap()
     });
     ledger.assert_answers_came_in_time(&outages);
-    assert_eq!(
-        gatepost.server_processes(),
-        process,
-        "the server process was replaced"
-    );
+    let now = gatepost.server_processes();
+    assert_eq!(now, process, "the server process was replaced");
     let grants = usize::try_from(gatepost.database.count("grants")).unwrap() - before;
-    let (lives, doubtful) = (
-        ledger.lives.into_inner().unwrap(),
-        ledger.doubtful.into_inner().unwrap(),
-    );
-    println!(
-        "{} redemptions acknowledged, {doubtful} in doubt, {grants} grants",
-        lives.len()
-    );
-    assert!(
-        (lives.len()..=lives.len() + doubtful).contains(&grants),
-        "{grants} grants"
-    );
+    let lives = ledger.lives.into_inner().unwrap();
+    let doubtful = ledger.doubtful.into_inner().unwrap();
+    let acknowledged = lives.len();
+    println!("{acknowledged} redemptions acknowledged, {doubtful} in doubt, {grants} grants");
+    let expected = acknowledged..=acknowledged + doubtful;
+    assert!(expected.contains(&grants), "{grants} grants");
     for_each(&lives, |life| {
         assert_newest_generation_stands(&gatepost, life)
     });
@@ -369,10 +339,8 @@ fn for_each(lives: &[Life], check: impl Fn(&Life) + Sync) {
 
 /// The last acknowledged refresh was kept, and so was the revocation after it.
 fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
-    let (newest, oldest) = (
-        life.generations.last().unwrap(),
-        life.generations.first().unwrap(),
-    );
+    let newest = life.generations.last().unwrap();
+    let oldest = life.generations.first().unwrap();
     let (of_newest, of_oldest) = match life.revoked {
         Revoked::Nothing => (200, 200),
         Revoked::AccessToken => (401, 200),
@@ -381,12 +349,8 @@ fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
     assert_eq!(userinfo(gatepost, access(newest)).status, of_newest);
     assert_eq!(userinfo(gatepost, access(oldest)).status, of_oldest);
     let answer = life.party.refresh(gatepost, refresh(newest));
-    assert_eq!(
-        answer.status == 200,
-        life.revoked != Revoked::Grant,
-        "{}",
-        answer.text()
-    );
+    let (refreshes, stands) = (answer.status == 200, life.revoked != Revoked::Grant);
+    assert_eq!(refreshes, stands, "{}", answer.text());
 }
 
 /// A predecessor outside the window is a replay, and a code is good for one redemption: each ends
@@ -397,9 +361,8 @@ fn assert_what_is_spent_stays_spent(gatepost: &Gatepost, life: &Life) {
         life.party
             .assert_refresh_over(gatepost, refresh(&life.generations[2]));
     }
-    life.party
-        .redeem(gatepost, &life.code)
-        .assert_error(400, "invalid_grant");
+    let again = life.party.redeem(gatepost, &life.code);
+    again.assert_error(400, "invalid_grant");
     life.party.assert_refresh_over(gatepost, refresh(newest));
     assert_eq!(userinfo(gatepost, access(&life.generations[0])).status, 401);
 }
@@ -430,15 +393,14 @@ fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_t
                 Taken::Jwt => vec![CONF1],
                 Taken::RefreshToken | Taken::AllOfBob => PARTIES.into(),
             };
-            let owner = if matches!(taken, Taken::AllOfBob) {
-                &mut bobs
-            } else {
-                &mut browser
+            let owner = match taken {
+                Taken::AllOfBob => &mut bobs,
+                _ => &mut browser,
             };
-            let issued: Vec<(Party, Value)> = parties
-                .iter()
-                .map(|party| (*party, party.tokens(&scene.gatepost, owner, OFFLINE)))
-                .collect();
+            let mut issued: Vec<(Party, Value)> = Vec::new();
+            for party in parties {
+                issued.push((party, party.tokens(&scene.gatepost, owner, OFFLINE)));
+            }
             take_back(&scene.gatepost, taken, &issued);
             fall_and_rise(&scene, with_the_server);
             for (party, tokens) in &issued {
@@ -446,12 +408,8 @@ fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_t
                 assert_eq!(shown.status, 401, "{taken:?} {with_the_server}");
                 let alone = matches!(taken, Taken::ReferenceToken | Taken::Jwt);
                 let refreshed = once_served(|| party.refresh(&scene.gatepost, refresh(tokens)));
-                assert_eq!(
-                    refreshed.status,
-                    if alone { 200 } else { 400 },
-                    "{taken:?}: {}",
-                    refreshed.text()
-                );
+                let expected = if alone { 200 } else { 400 };
+                refreshed.assert_status_for(format!("{taken:?}"), expected);
             }
         }
     }

@@ -44,9 +44,8 @@ fn a_process_whose_connections_are_all_in_use_is_degraded_and_says_so() {
     await_that("it is ready", SOON, || readyz(&admin) == "ready\n");
     let mut other = gatepost.database.client();
     let mut locking = other.transaction().unwrap();
-    locking
-        .batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-        .unwrap();
+    let lock = "LOCK TABLE users IN ACCESS EXCLUSIVE MODE";
+    locking.batch_execute(lock).unwrap();
     let until = Instant::now() + Duration::from_secs(8);
     let told = scope(|scope| {
         for _ in 0..12 {
@@ -88,14 +87,12 @@ fn assert_come_again(answer: &Answer, case: &str) {
 fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     let cluster = Cluster::start();
     let database = TestDatabase::empty_in(cluster.url.clone());
+    let schema = &database.schema;
     database.run(&format!(
-        "CREATE ROLE {ROLE} LOGIN; GRANT ALL ON SCHEMA {} TO {ROLE}",
-        database.schema
+        "CREATE ROLE {ROLE} LOGIN; GRANT ALL ON SCHEMA {schema} TO {ROLE}"
     ));
-    let (url, admin) = (
-        database.url.replacen("postgres@", &format!("{ROLE}@"), 1),
-        free_address(),
-    );
+    let url = database.url.replacen("postgres@", &format!("{ROLE}@"), 1);
+    let admin = free_address();
     let settings = [
         ("GATEPOST_DATABASE_URL", url.as_str()),
         ("GATEPOST_ADMIN_LISTEN", &admin),
@@ -114,11 +111,8 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     let owner = |sql: &str| gatepost.database.run(sql);
     let is_told = |line: &&str, cause: &str| line.contains(" ERROR ") && line.contains(cause);
     let told = |cause: &str| {
-        gatepost
-            .log()
-            .lines()
-            .filter(|line| is_told(line, cause))
-            .count()
+        let log = gatepost.log();
+        log.lines().filter(|line| is_told(line, cause)).count()
     };
     let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
                 'BEGIN RAISE EXCEPTION USING ERRCODE = ''53100''; END';
@@ -126,30 +120,22 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     let read_only = |on: &str| format!("ALTER SYSTEM SET default_transaction_read_only = {on}");
     let reload = "SELECT pg_reload_conf()";
     let [on, off] = ["on", "off"].map(read_only);
+    let (reload_on, reload_off) = (format!("{on}|{reload}"), format!("{off}|{reload}"));
+    let revoke = "REVOKE INSERT ON grants FROM not_the_owner";
+    let grant = "GRANT INSERT ON grants TO not_the_owner";
+    let (rename, back) = (
+        "ALTER TABLE grants RENAME TO lent",
+        "ALTER TABLE lent RENAME TO grants",
+    );
+    let room = "DROP TRIGGER full_disk ON grants";
     for (broken, mended, cause) in [
-        (
-            vec!["REVOKE INSERT ON grants FROM not_the_owner"],
-            vec!["GRANT INSERT ON grants TO not_the_owner"],
-            "permission denied for table grants",
-        ),
-        (
-            vec!["ALTER TABLE grants RENAME TO lent"],
-            vec!["ALTER TABLE lent RENAME TO grants"],
-            "a table is missing",
-        ),
-        (
-            vec![full],
-            vec!["DROP TRIGGER full_disk ON grants"],
-            "its disk is full",
-        ),
-        (
-            vec![on.as_str(), reload],
-            vec![off.as_str(), reload],
-            "the database is read-only",
-        ),
+        (revoke, grant, "permission denied for table grants"),
+        (rename, back, "a table is missing"),
+        (full, room, "its disk is full"),
+        (&reload_on, &reload_off, "the database is read-only"),
     ] {
         assert_eq!(told(cause), 0, "{cause}");
-        broken.iter().for_each(|sql| owner(sql));
+        broken.split('|').for_each(owner);
         await_that("it is denied", SOON, || trial(&mut browser).status != 200);
         for _ in 0..3 {
             assert_come_again(&trial(&mut browser), cause);
@@ -162,31 +148,24 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
         let said = readyz(&admin);
         let is_plain = cause.starts_with("permission") || cause.contains("disk");
         assert!(said != "ready\n", "{cause}");
-        assert!(
-            !is_plain || said.starts_with("degraded: the database denied something"),
-            "{cause}: {said}"
-        );
+        let is_short = said.starts_with("degraded: the database denied something");
+        assert!(!is_plain || is_short, "{cause}: {said}");
         // A session of the owner's is as read-only as any other, unless it says otherwise.
         let mut client = Client::connect(&gatepost.database.url, NoTls).unwrap();
-        client
-            .batch_execute("SET default_transaction_read_only = off")
-            .unwrap();
-        mended
-            .iter()
-            .for_each(|sql| client.batch_execute(sql).unwrap());
+        let writes = "SET default_transaction_read_only = off";
+        for sql in [writes].into_iter().chain(mended.split('|')) {
+            client.batch_execute(sql).unwrap();
+        }
         await_that("all is done again", SOON, || {
             trial(&mut browser).status == 200
         });
     }
-    owner(&format!(
-        "ALTER ROLE {ROLE} SET default_transaction_read_only = on"
-    ));
+    let reads = format!("ALTER ROLE {ROLE} SET default_transaction_read_only = on");
+    owner(&reads);
     let (_, address) = url.split_once('@').unwrap();
     let (address, _) = address.split_once('/').unwrap();
-    gatepost.set(
-        "GATEPOST_DATABASE_URL",
-        &url.replace(address, &format!("{address},{address}")),
-    );
+    let twice = url.replace(address, &format!("{address},{address}"));
+    gatepost.set("GATEPOST_DATABASE_URL", &twice);
     let said = String::from_utf8(gatepost.run(&["user", "list"], "").stderr).unwrap();
     assert!(said.matches("it takes no writes").count() == 2, "{said}");
     said.assert_says_not("permission denied");
@@ -243,33 +222,20 @@ fn a_database_is_believed_by_a_certificate_of_its_own_name() {
     let modes = ["require", "verify-ca", "verify-full"];
     for mode in modes {
         let refused = said(&verifying(mode, &ca));
-        assert!(
-            refused.contains("does not support TLS"),
-            "{mode}, no TLS: {refused}"
-        );
+        refused.assert_says_for(format!("{mode}, no TLS"), "does not support TLS");
     }
     cluster.restart_with(&keys.file("wrong.pem"), &keys.file("wrong.key"));
     for mode in modes {
         let refused = said(&verifying(mode, &ca));
-        assert!(
-            refused.contains("certificate"),
-            "{mode}, another name: {refused}"
-        );
+        refused.assert_says_for(format!("{mode}, another name"), "certificate");
     }
     cluster.restart_with(&keys.file("right.pem"), &keys.file("right.key"));
     for mode in modes {
         let refused = said(&verifying(mode, &other_ca));
-        assert!(
-            refused.contains("certificate"),
-            "{mode}, another CA: {refused}"
-        );
+        refused.assert_says_for(format!("{mode}, another CA"), "certificate");
         let refused = said(&format!("&sslmode={mode}"));
-        assert!(
-            refused.contains("certificate"),
-            "{mode}, the system's CAs: {refused}"
-        );
-        let taken = said(&verifying(mode, &ca));
-        assert!(taken.contains("is ready"), "{mode}: {taken}");
+        refused.assert_says_for(format!("{mode}, the system's CAs"), "certificate");
+        said(&verifying(mode, &ca)).assert_says_for(mode, "is ready");
     }
 }
 
@@ -283,29 +249,19 @@ fn what_a_certificate_of_the_database_lacks_is_said_in_words() {
     let localhost = "-addext subjectAltName=DNS:localhost";
     let own = "req -x509 -nodes -days 2 -subj /CN=localhost";
     let elliptic = "-newkey ec -pkeyopt ec_paramgen_curve:P-256";
+    let end = "-addext basicConstraints=CA:FALSE";
     for (name, how) in [
         ("authority", format!("{elliptic} {localhost}")),
-        (
-            "nameless",
-            format!("{elliptic} -addext basicConstraints=CA:FALSE"),
-        ),
-        (
-            "own",
-            format!("{elliptic} {localhost} -addext basicConstraints=CA:FALSE"),
-        ),
-        (
-            "edwards",
-            format!("-newkey ed25519 {localhost} -addext basicConstraints=CA:FALSE"),
-        ),
+        ("nameless", format!("{elliptic} {end}")),
+        ("own", format!("{elliptic} {localhost} {end}")),
+        ("edwards", format!("-newkey ed25519 {localhost} {end}")),
     ] {
         keys.openssl(&format!("{own} {how} -keyout {name}.key -out {name}.pem"));
     }
     let mut said = |name: &str, url: &str, more: &str| {
         let certificate = keys.file(&format!("{name}.pem"));
-        let url = format!(
-            "{url}&sslmode=verify-full&sslrootcert={}{more}",
-            certificate.display()
-        );
+        let root = certificate.display();
+        let url = format!("{url}&sslmode=verify-full&sslrootcert={root}{more}");
         gatepost.set("GATEPOST_DATABASE_URL", &url);
         let output = gatepost.run(&["migrate"], "");
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
@@ -324,11 +280,8 @@ fn what_a_certificate_of_the_database_lacks_is_said_in_words() {
     }
     // By a password: only then does the one end prove to the other what TLS they see.
     let rules = keys.file("rules");
-    std::fs::write(
-        &rules,
-        "hostssl all lettered all scram-sha-256\nhost all all all trust\n",
-    )
-    .unwrap();
+    let text = "hostssl all lettered all scram-sha-256\nhost all all all trust\n";
+    std::fs::write(&rules, text).unwrap();
     let mut client = Client::connect(&cluster.url, NoTls).unwrap();
     for sql in [
         String::from("CREATE ROLE lettered SUPERUSER LOGIN PASSWORD 'known'"),
@@ -462,9 +415,9 @@ fn what_a_first_set_up_runs_into_is_named() {
     }
     let database = TestDatabase::empty();
     let role = format!("{}_guest", database.schema);
+    let schema = &database.schema;
     database.run(&format!(
-        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {} TO {role}",
-        database.schema
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}"
     ));
     let url = database.url.replacen("postgres@", &format!("{role}@"), 1);
     let mut gatepost = Gatepost::unprepared(database, &[]);

@@ -36,10 +36,8 @@ impl Scene {
     fn set() -> Scene {
         let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
         let mut browser = signed_in(&gatepost);
-        let tokens = redeem(
-            &gatepost,
-            &code(&mut browser, &authorize_path("conf1", RP1, &[])),
-        );
+        let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+        let tokens = redeem(&gatepost, &code);
         let access_token = tokens.json()["access_token"].as_str().unwrap().to_owned();
         assert_eq!(userinfo(&gatepost, &access_token).status, 200);
         let process = gatepost.server_processes()[0];
@@ -72,16 +70,10 @@ impl Scene {
         }
         let page = in_time(|| self.browser().get(&authorize_path("conf1", RP1, &[])));
         assert_away(&page);
-        assert!(
-            page.header("content-type")
-                .unwrap()
-                .starts_with("text/html"),
-            "{page:?}"
-        );
-        let told = in_time(|| {
-            self.browser()
-                .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        });
+        let content_type = page.header("content-type").unwrap();
+        assert!(content_type.starts_with("text/html"), "{page:?}");
+        let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
+        let told = in_time(|| self.browser().get(&silent));
         told.assert_status(303);
         assert_eq!(told.query()["error"].as_str(), "temporarily_unavailable");
         assert_eq!(told.query()["state"], "the-state");
@@ -92,12 +84,9 @@ impl Scene {
         let started = Instant::now();
         // Several at once: every connection of the pool must be good again, not one by luck.
         loop {
-            let well = (0..8).all(|_| userinfo(&self.gatepost, &self.access_token).status == 200)
-                && self
-                    .browser()
-                    .get(&authorize_path("conf1", RP1, &[]))
-                    .status
-                    == 303;
+            let is_served = |_| userinfo(&self.gatepost, &self.access_token).status == 200;
+            let path = authorize_path("conf1", RP1, &[]);
+            let well = (0..8).all(is_served) && self.browser().get(&path).status == 303;
             if well {
                 return started.elapsed();
             }
@@ -107,11 +96,8 @@ impl Scene {
     }
 
     fn assert_same_process(&self) {
-        assert_eq!(
-            self.gatepost.server_processes(),
-            [self.process],
-            "the process was replaced"
-        );
+        let now = self.gatepost.server_processes();
+        assert_eq!(now, [self.process], "the process was replaced");
     }
 
     fn code(&self) -> String {
@@ -120,30 +106,20 @@ impl Scene {
 }
 
 fn assert_away(answer: &Answer) {
-    assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(
-        answer
-            .header("retry-after")
-            .is_some_and(|seconds| seconds.parse::<u32>().is_ok())
-    );
+    answer.assert_status(503);
+    let seconds = answer.header("retry-after").unwrap();
+    assert!(seconds.parse::<u32>().is_ok(), "{seconds}");
     // Nothing of what lies behind is told.
-    let text = answer.text();
-    assert!(
-        ["postgres", "SQLSTATE", "127.0.0.1", "connection"]
-            .iter()
-            .all(|word| !text.contains(word)),
-        "{text}"
-    );
+    for word in ["postgres", "SQLSTATE", "127.0.0.1", "connection"] {
+        answer.assert_says_not(word);
+    }
 }
 
 fn in_time(ask: impl FnOnce() -> Answer) -> Answer {
     let started = Instant::now();
     let answer = ask();
-    assert!(
-        started.elapsed() < PATIENCE,
-        "{:?}: {answer:?}",
-        started.elapsed()
-    );
+    let took = started.elapsed();
+    assert!(took < PATIENCE, "{took:?}: {answer:?}");
     answer
 }
 
@@ -188,11 +164,8 @@ fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
 #[test]
 fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
     let scene = Scene::set();
-    let (stop, slow, answers) = (
-        AtomicBool::new(false),
-        Mutex::new(Vec::new()),
-        Mutex::new(Vec::new()),
-    );
+    let stop = AtomicBool::new(false);
+    let (slow, answers) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..24 {
             scope.spawn(|| {
@@ -210,13 +183,9 @@ fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
         }
         let _over_at_last = OverAtLast(&stop);
         let well = || {
-            answers
-                .lock()
-                .unwrap()
-                .iter()
-                .rev()
-                .take_while(|status| **status == 200)
-                .count()
+            let answers = answers.lock().unwrap();
+            let served = answers.iter().rev().take_while(|status| **status == 200);
+            served.count()
         };
         await_that("the load is on", RECOVERY, || well() >= WELL);
         scene.proxy.freeze(true);
@@ -233,10 +202,8 @@ fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
         await_that("all is well again", RECOVERY, || well() >= WELL);
     });
     println!("recovered after {:?}", scene.await_recovery());
-    assert!(
-        slow.into_inner().unwrap().is_empty(),
-        "somebody waited for the frozen server"
-    );
+    let slow = slow.into_inner().unwrap();
+    assert!(slow.is_empty(), "somebody waited for the frozen server");
     scene.assert_same_process();
 }
 
@@ -245,9 +212,9 @@ fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
 fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load() {
     let scene = Scene::set();
     let database = &scene.gatepost.database;
+    let own = &database.schema;
     let terminate = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}' AND pid <> pg_backend_pid()",
-        database.schema
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{own}' AND pid <> pg_backend_pid()"
     );
     let stop = AtomicBool::new(false);
     let ledger = Mutex::new(Vec::<(String, Answer)>::new());
@@ -284,20 +251,15 @@ fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load
     scene.assert_same_process();
     let ledger = ledger.into_inner().unwrap();
     let refused = refused.into_inner().unwrap();
-    println!(
-        "{} redemptions acknowledged, {} answered 503",
-        ledger.len(),
-        refused.len()
-    );
+    let (acknowledged, refused) = (ledger.len(), refused.len());
+    println!("{acknowledged} redemptions acknowledged, {refused} answered 503");
     let standing = "SELECT count(*) FROM grants WHERE revoked_at IS NULL";
     let standing: i64 = database.value(standing, &[]);
+    let standing = usize::try_from(standing).unwrap();
     // Two of the scene itself, and what was committed although its answer was lost with the
     // connection.
-    assert!(
-        (ledger.len() + 1..=ledger.len() + 1 + refused.len())
-            .contains(&usize::try_from(standing).unwrap()),
-        "{standing}"
-    );
+    let expected = acknowledged + 1..=acknowledged + 1 + refused;
+    assert!(expected.contains(&standing), "{standing}");
     for (code, answer) in &ledger {
         let token = answer.json()["access_token"].as_str().unwrap().to_owned();
         userinfo(&scene.gatepost, &token).assert_status_for("acknowledged, and lost", 200);

@@ -1,6 +1,6 @@
 //! Several processes over one database, processes that die, and processes that refuse to start.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -14,11 +14,9 @@ use base64::engine::general_purpose::STANDARD;
 use crate::serving::{kill, serve_for_a_while};
 use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
+    authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
-use crate::support::gatepost::{
-    ALICE_PASSWORD, CONF1_SECRET, Gatepost, MASTER_SECRET, RP1, document,
-};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, MASTER_SECRET, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
 use crate::support::postgres::TestDatabase;
@@ -65,39 +63,22 @@ fn two_processes_serve_one_flow_together() {
     // both.
     let mut browser = at(&a, &elsewhere);
     let code_of_a = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    let tokens = [
-        access_token(&redeem(&b, &code_of_a)),
-        access_token(&redeem(&a, &code_of_b)),
-    ];
-    for gatepost in [&a, &b] {
-        assert!(
-            tokens
-                .iter()
-                .all(|token| userinfo(gatepost, token).status == 200)
-        );
+    let tokens = [redeem(&b, &code_of_a), redeem(&a, &code_of_b)];
+    let tokens = tokens.map(|answer| access_token(&answer));
+    let at_both = |token: &str| [&a, &b].map(|gatepost| userinfo(gatepost, token).status);
+    for token in &tokens {
+        assert_eq!(at_both(token), [200, 200]);
     }
     // A replay at one is seen by both, at once.
     assert_eq!(redeem(&a, &code_of_a).status, 400);
-    assert!(
-        [&a, &b]
-            .iter()
-            .all(|gatepost| userinfo(gatepost, &tokens[0]).status == 401)
-    );
-    assert!(
-        [&a, &b]
-            .iter()
-            .all(|gatepost| userinfo(gatepost, &tokens[1]).status == 200)
-    );
+    assert_eq!(at_both(&tokens[0]), [401, 401]);
+    assert_eq!(at_both(&tokens[1]), [200, 200]);
     // So is a sign-out.
     let page = elsewhere.get("/logout");
     let done = elsewhere.submit(&page, &[("decision", "sign_out")]);
     assert!(done.status < 400, "{}", done.text());
     assert_eq!(silently(&mut browser).query()["error"], "login_required");
-    assert!(
-        [&a, &b]
-            .iter()
-            .all(|gatepost| userinfo(gatepost, &tokens[1]).status == 401)
-    );
+    assert_eq!(at_both(&tokens[1]), [401, 401]);
 }
 
 #[test]
@@ -105,11 +86,9 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
     let (a, b) = pair();
     let other = "https://rp1.example/moved";
     let path = authorize_path("conf1", other, &[]);
-    assert!(
-        [&a, &b]
-            .iter()
-            .all(|gatepost| gatepost.get(&path).status == 400)
-    );
+    for gatepost in [&a, &b] {
+        gatepost.get(&path).assert_status(400);
+    }
     let mut changed = document();
     changed["clients"][0]["redirect_uris"] = serde_json::json!([other]);
     a.run_well(&["apply", "-"], &changed.to_string());
@@ -134,11 +113,9 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
 fn disabling_a_user_is_in_force_at_once() {
     let (a, b) = pair();
     let mut browser = signed_in(&a);
-    let token = access_token(&redeem(
-        &a,
-        &code(&mut browser, &authorize_path("conf1", RP1, &[])),
-    ));
-    let waiting = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let path = authorize_path("conf1", RP1, &[]);
+    let token = access_token(&redeem(&a, &code(&mut browser, &path)));
+    let waiting = code(&mut browser, &path);
     let mut disabled = document();
     disabled["users"][0]["enabled"] = false.into();
     for (by_apply, enabled) in [(false, false), (false, true), (true, false)] {
@@ -149,24 +126,13 @@ fn disabling_a_user_is_in_force_at_once() {
             )),
         }
         for gatepost in [&a, &b] {
-            assert_eq!(
-                userinfo(gatepost, &token).status,
-                if enabled { 200 } else { 401 }
-            );
+            let expected = if enabled { 200 } else { 401 };
+            userinfo(gatepost, &token).assert_status(expected);
             let answer = silently(&mut at(gatepost, &browser));
-            assert_eq!(
-                answer.query().contains_key("code"),
-                enabled,
-                "{}",
-                answer.location()
-            );
-            assert_eq!(
-                answer
-                    .query()
-                    .get("error")
-                    .is_some_and(|error| error == "login_required"),
-                !enabled
-            );
+            match enabled {
+                true => drop(answer.code()),
+                false => answer.assert_query("error", "login_required"),
+            }
         }
     }
     redeem(&b, &waiting).assert_status_for("a code in flight dies with its user", 400);
@@ -178,11 +144,7 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
     let kid = |jwt: &str| decode_jwt(jwt).0["kid"].as_str().unwrap().to_owned();
     let token = |of: &Gatepost| {
         let own = [("grant_type", "client_credentials")];
-        kid(&access_token(&of.post(
-            "/connect/token",
-            &[("Authorization", &basic("conf1", CONF1_SECRET))],
-            &own,
-        )))
+        kid(&access_token(&of.token("conf1", &own)))
     };
     let before = token(&a);
     let (rotated, seen) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -193,10 +155,8 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
                 while !rotated.load(Ordering::SeqCst) {
                     let kid = token(signs);
                     let published = published_keys(publishes);
-                    assert!(
-                        published.iter().any(|key| key["kid"] == *kid),
-                        "{kid} is in no key set of the other's"
-                    );
+                    let is_there = published.iter().any(|key| key["kid"] == *kid);
+                    assert!(is_there, "{kid} is in no key set of the other's");
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             });
@@ -224,13 +184,11 @@ fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() 
     signal(process, "STOP");
     for _ in 0..50 {
         let mut stream = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
-        stream
-            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            .unwrap();
+        let asked = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+        stream.write_all(asked).unwrap();
         // A reset: what was sent may still be read, whose it was cannot be asked any more.
-        socket2::SockRef::from(&stream)
-            .set_linger(Some(Duration::ZERO))
-            .unwrap();
+        let socket = socket2::SockRef::from(&stream);
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
     }
     signal(process, "CONT");
     let line = "connections were gone before they could be answered";
@@ -280,13 +238,9 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
 }
 
 fn signal(process: u32, name: &str) {
-    assert!(
-        Command::new("kill")
-            .args([&format!("-{name}"), &process.to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let mut kill = Command::new("kill");
+    kill.args([&format!("-{name}"), &process.to_string()]);
+    assert!(kill.status().unwrap().success());
 }
 
 #[test]
@@ -301,9 +255,8 @@ fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving(
     });
     sleep(Duration::from_millis(500));
     assert_eq!(gatepost.server_processes(), [old]);
-    gatepost
-        .get("/.well-known/openid-configuration")
-        .assert_status(200);
+    let metadata = gatepost.get("/.well-known/openid-configuration");
+    metadata.assert_status(200);
     assert!(gatepost.log().contains("https://elsewhere.example"));
 }
 
@@ -349,11 +302,8 @@ fn a_server_without_its_database_waits_for_it() {
         }
         let page = gatepost.get(&authorize_path("conf1", RP1, &[]));
         page.assert_status(503);
-        assert!(
-            page.header("content-type")
-                .unwrap()
-                .starts_with("text/html")
-        );
+        let content_type = page.header("content-type").unwrap();
+        assert!(content_type.starts_with("text/html"), "{content_type}");
         let answer = redeem(&gatepost, "gpc_x");
         answer.assert_status(503);
         answer.assert_member("error", "temporarily_unavailable");
@@ -377,11 +327,8 @@ fn eventually_one(gatepost: &Gatepost) -> u32 {
 /// Runs `serve`, which must end by itself; its exit code and what it said.
 fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
     let mut command = gatepost.command();
-    command
-        .arg("serve")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.arg("serve").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
@@ -391,22 +338,10 @@ fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
         }
         sleep(Duration::from_millis(20));
     }
-    let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    let mut printed = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut printed)
-        .unwrap();
-    assert_eq!(printed, "", "nothing goes to standard output");
-    (child.wait().unwrap().code(), said)
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.stdout, b"", "nothing goes to standard output");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    (ended.status.code(), said)
 }
 
 #[test]
@@ -438,10 +373,8 @@ fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
     gatepost.set("GATEPOST_BASE_URL", &issuer);
 
     gatepost.set("GATEPOST_DATABASE_CONECTIONS", "4");
-    refused(
-        &gatepost,
-        "GATEPOST_DATABASE_CONECTIONS is not a setting; the nearest is GATEPOST_DATABASE_CONNECTIONS",
-    );
+    let misspelt = "GATEPOST_DATABASE_CONECTIONS is not a setting; the nearest is GATEPOST_DATABASE_CONNECTIONS";
+    refused(&gatepost, misspelt);
     gatepost.unset("GATEPOST_DATABASE_CONECTIONS");
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -459,10 +392,8 @@ fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
 
 #[test]
 fn an_empty_database_is_refused_with_78_and_says_what_to_run() {
-    refused(
-        &Gatepost::unprepared(TestDatabase::empty(), &[]),
-        "gatepost migrate",
-    );
+    let unmigrated = Gatepost::unprepared(TestDatabase::empty(), &[]);
+    refused(&unmigrated, "gatepost migrate");
 }
 
 #[test]
@@ -483,15 +414,10 @@ fn refused(gatepost: &Gatepost, rule: &str) {
     let (code, said) = serve_ends(gatepost);
     assert_eq!(code, Some(78), "{said}");
     assert!(said.contains(rule), "no {rule:?} in: {said}");
-    let secrets = [
-        STANDARD.encode(MASTER_SECRET),
-        STANDARD.encode([43; 32]),
-        String::from("hunter2"),
-    ];
-    assert!(
-        secrets.iter().all(|secret| !said.contains(secret.as_str())),
-        "{said}"
-    );
+    let masters = [STANDARD.encode(MASTER_SECRET), STANDARD.encode([43; 32])];
+    for secret in [&*masters[0], &masters[1], "hunter2"] {
+        said.assert_says_not(secret);
+    }
     assert!(!said.contains("panic"), "{said}");
     let errors = said
         .lines()
@@ -513,18 +439,9 @@ fn commands_with_a_foreign_master_secret_write_nothing() {
         let output = gatepost.run(&command, &input);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(78), "{command:?}: {said}");
-        assert!(
-            said.contains("is not the master secret of this database"),
-            "{command:?}: {said}"
-        );
+        let case = format!("{command:?}");
+        said.assert_says_for(case, "is not the master secret of this database");
     }
-    let own_token = &[("grant_type", "client_credentials")];
-    let authorization =
-        crate::support::flow::basic("conf1", crate::support::gatepost::CONF1_SECRET);
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        own_token,
-    );
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let own_token = [("grant_type", "client_credentials")];
+    gatepost.token("conf1", &own_token).assert_status(200);
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 
 use crate::serving::{Service, Wire, connect};
+use crate::support::http::free_port;
 use crate::support::waiting::{OverAtLast, await_that, threads_of};
 
 const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -74,14 +75,6 @@ fn an_idle_process_knocks_at_its_listener_four_times_a_second() {
         assert!(rounds > 1.0, "it still does: {rounds} in {seconds} s");
         rounds < 10.0 * seconds
     });
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 fn statuses(wire: &mut Wire<TcpStream>, count: usize) -> Vec<u16> {

@@ -1,9 +1,11 @@
 //! What may come in over one connection, and what goes out: framing, limits, persistence. Against
 //! the running service.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::serving::Service;
+use crate::support::http::free_port;
 use crate::support::waiting::{SOON, await_that};
 
 /// Sends `request` over a connection of its own; answers the status.
@@ -21,10 +23,8 @@ fn with_headers(fields: &str) -> String {
 fn answers_carry_length_and_date_and_no_banner() {
     let service = Service::start("banner");
     let answer = service.connect().get("/healthz");
-    assert_eq!(
-        answer.header("content-length").unwrap(),
-        answer.body.len().to_string()
-    );
+    let length = answer.header("content-length").unwrap();
+    assert_eq!(length, answer.body.len().to_string());
     let date = answer.header("date").unwrap();
     assert!(date.len() == 29 && date.ends_with(" GMT"), "{date}");
     assert!(answer.header("server").is_none() && answer.header("connection").is_none());
@@ -94,42 +94,22 @@ fn after_ambiguous_framing_nothing_is_served_and_the_connection_ends() {
 #[test]
 fn what_the_server_refuses_itself_is_logged_without_its_query_and_programs_get_json() {
     let service = Service::start("refused-log");
-    let cases = [
-        (
-            "/connect/token?secret",
-            "Content-Length: 2000000\r\n",
-            413,
-            true,
-        ),
-        (
-            "/connect/userinfo?secret",
-            "Transfer-Encoding: chunked\r\n",
-            411,
-            true,
-        ),
-        (
-            "/connect/token?secret",
-            "Content-Length: 1, 1\r\n",
-            400,
-            true,
-        ),
-        ("/login?secret", "Content-Length: 2000000\r\n", 413, false),
-    ];
-    for (target, fields, status, is_json) in cases {
+    for (path, fields, status, is_json) in [
+        ("/connect/token", "Content-Length: 2000000", 413, true),
+        ("/connect/userinfo", "Transfer-Encoding: chunked", 411, true),
+        ("/connect/token", "Content-Length: 1, 1", 400, true),
+        ("/login", "Content-Length: 2000000", 413, false),
+    ] {
         let mut wire = service.connect();
-        wire.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        wire.send(format!(
+            "POST {path}?secret HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n"
+        ));
         let answer = wire.answer();
         assert_eq!((answer.status, answer.says_close()), (status, true));
-        assert_eq!(
-            answer.text().starts_with("{\"error\":\"invalid_request\""),
-            is_json,
-            "{}",
-            answer.text()
-        );
-        let line = format!(
-            "method=POST path={} status={status} ",
-            target.trim_end_matches("?secret")
-        );
+        let text = answer.text();
+        let said_json = text.starts_with("{\"error\":\"invalid_request\"");
+        assert_eq!(said_json, is_json, "{text}");
+        let line = format!("method=POST path={path} status={status} ");
         await_that("the log has it", SOON, || service.log().contains(&line));
     }
     let mut wire = service.connect();
@@ -188,10 +168,8 @@ fn head_gets_the_length_and_no_body() {
 fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
     let service = Service::start("chunked");
     let hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
-    let chunked = format!(
-        "Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{hidden}\r\n0\r\n",
-        hidden.len()
-    );
+    let length = hidden.len();
+    let chunked = format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{hidden}\r\n0\r\n");
     for (fields, status) in [
         (chunked.clone(), 411),
         (format!("Content-Length: 4\r\n{chunked}"), 400),
@@ -202,13 +180,10 @@ fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
         let answer = wire.answer();
         assert_eq!(answer.status, status);
         assert!(answer.says_close(), "{}", answer.text());
-        assert!(answer.text().ends_with("</html>"), "{}", answer.text());
-        assert_eq!(
-            answer.text().contains("send it with a Content-Length"),
-            status == 411,
-            "{}",
-            answer.text()
-        );
+        let text = answer.text();
+        assert!(text.ends_with("</html>"), "{text}");
+        let says_how = text.contains("send it with a Content-Length");
+        assert_eq!(says_how, status == 411, "{text}");
         wire.read_nothing_for(Duration::from_millis(200));
     }
     assert!(service.is_healthy());
@@ -217,21 +192,10 @@ fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
 #[test]
 fn a_length_that_is_none_is_refused() {
     let service = Service::start("length");
-    for length in [
-        "abc",
-        "-1",
-        "+5",
-        "1, 1",
-        "0x1",
-        "99999999999999999999",
-        "5 5",
-    ] {
+    for length in "abc|-1|+5|1, 1|0x1|99999999999999999999|5 5".split('|') {
         let request = with_headers(&format!("Content-Length: {length}\r\n"));
-        assert_eq!(
-            status_of(&service, &format!("{request}hello")),
-            400,
-            "{length}"
-        );
+        let status = status_of(&service, &format!("{request}hello"));
+        assert_eq!(status, 400, "{length}");
     }
     for pair in [
         "Content-Length: 0\r\nContent-Length: 1\r\n",
@@ -278,63 +242,38 @@ fn a_body_over_64_kib_is_refused_and_the_connection_goes_on() {
 fn a_client_that_asks_first_is_told_to_go_on_or_refused() {
     let service = Service::start("expect");
     let mut wire = service.connect();
-    wire.send(with_headers(
-        "Expect: 100-continue\r\nContent-Length: 5\r\n",
-    ));
+    let short = "Expect: 100-continue\r\nContent-Length: 5\r\n";
+    wire.send(with_headers(short));
     assert_eq!(wire.answer().status, 100);
     wire.send("hello");
     assert!(wire.answer().status >= 200);
     assert_eq!(wire.get("/healthz").status, 200);
-    wire.send(with_headers(
-        "Expect: 100-continue\r\nContent-Length: 70000\r\n",
-    ));
+    let long = "Expect: 100-continue\r\nContent-Length: 70000\r\n";
+    wire.send(with_headers(long));
     assert_eq!(wire.answer().status, 413);
-    assert_eq!(
-        status_of(&service, &with_headers("Expect: the-unexpected\r\n")),
-        417
-    );
+    let unexpected = with_headers("Expect: the-unexpected\r\n");
+    assert_eq!(status_of(&service, &unexpected), 417);
 }
 
 #[test]
 fn what_is_too_long_is_refused() {
     let service = Service::start("long");
-    let get =
-        |target: &str, fields: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let long = "a".repeat(32 * 1_024);
-    assert_eq!(
-        status_of(&service, &get(&format!("/healthz?{long}"), "")),
-        200
-    );
-    assert_eq!(
-        status_of(&service, &get(&format!("/healthz?{long}a"), "")),
-        414
-    );
-    assert_eq!(status_of(&service, &get(&format!("/{long}"), "")), 414);
-    assert_eq!(
-        status_of(
-            &service,
-            &get("/healthz", &format!("X: {long}\r\nY: {long}\r\n"))
-        ),
-        431
-    );
-    assert_eq!(
-        status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(99))),
-        200
-    );
-    assert_eq!(
-        status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(100))),
-        431
-    );
-    assert_eq!(
-        status_of(
-            &service,
-            &get(
-                "/healthz",
-                &format!("X-Forwarded-For: {}\r\n", "a,".repeat(5_120))
-            )
-        ),
-        200
-    );
+    let (within, above) = (format!("/healthz?{long}"), format!("/healthz?{long}a"));
+    let two_long = format!("X: {long}\r\nY: {long}\r\n");
+    let many_hops = format!("X-Forwarded-For: {}\r\n", "a,".repeat(5_120));
+    for (case, target, fields, status) in [
+        ("a query", &*within, "", 200),
+        ("a longer query", &above, "", 414),
+        ("a path", &format!("/{long}"), "", 414),
+        ("two long fields", "/healthz", &*two_long, 431),
+        ("99 fields", "/healthz", &"X: 1\r\n".repeat(99), 200),
+        ("100 fields", "/healthz", &"X: 1\r\n".repeat(100), 431),
+        ("many hops", "/healthz", &many_hops, 200),
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        assert_eq!(status_of(&service, &request), status, "{case}");
+    }
 }
 
 #[test]
@@ -387,10 +326,7 @@ fn the_probe_field_means_nothing_without_the_nonce() {
 
 #[test]
 fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let port = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let service = Service::start_with("admin", &[("GATEPOST_ADMIN_LISTEN", &port.to_string())]);
     let mut wire = crate::serving::Wire::over(crate::serving::connect(port));
     let answer = wire.get("/healthz");
@@ -402,10 +338,8 @@ fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
     let old = service.server_process();
     service.signal("HUP");
     await_that("another process serves", SOON, || {
-        service
-            .server_processes()
-            .iter()
-            .all(|process| *process != old)
+        let mut processes = service.server_processes().into_iter();
+        processes.all(|process| process != old)
     });
     let mut wire = crate::serving::Wire::over(crate::serving::connect(port));
     assert_eq!(wire.get("/healthz").status, 200);

@@ -16,6 +16,7 @@ use crate::serving::{
     Notices, PROGRAM, SERVER, Service, Wire, install, is_alive, kill, scratch, send_signal,
     serve_command, wait_for,
 };
+use crate::support::http::free_address;
 use crate::support::waiting::await_that;
 
 /// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with
@@ -301,13 +302,8 @@ fn the_server_process_ends_with_its_supervisor() {
 fn settings_that_are_refused_end_the_service_with_78() {
     let directory = scratch("refused");
     let mut command = serve_command(PROGRAM, &directory);
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    command
-        .env("GATEPOST_LISTEN", port.to_string())
-        .env("GATEPOST_WORKERS", "many");
+    command.env("GATEPOST_LISTEN", free_address());
+    command.env("GATEPOST_WORKERS", "many");
     assert_eq!(wait_for(&mut command.spawn().unwrap()).code(), Some(78));
     let mut command = serve_command(PROGRAM, &directory);
     command.env("GATEPOST_LISTEN", "localhost");

@@ -6,35 +6,24 @@ use std::time::Duration;
 
 use crate::serving::{PROGRAM, Service, Wire, connect, scratch, serve_command, wait_for};
 use crate::support::claims::Says;
+use crate::support::http::free_address;
 use crate::support::waiting::await_that;
 
 /// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with
 /// other things.
 const SOON: Duration = Duration::from_secs(20);
 
-fn free_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
 #[test]
 fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
-    let admin = free_address();
-    let environment = [("GATEPOST_ADMIN_LISTEN", admin.to_string())];
-    let first = Service::start_with(
-        "admin-first",
-        &[("GATEPOST_ADMIN_LISTEN", &environment[0].1)],
-    );
+    let address = free_address();
+    let admin: SocketAddr = address.parse().unwrap();
+    let environment = [("GATEPOST_ADMIN_LISTEN", &*address)];
+    let first = Service::start_with("admin-first", &environment);
     let directory = scratch("admin-second");
     let second = || {
         let mut command = serve_command(PROGRAM, &directory);
-        command
-            .env("GATEPOST_LISTEN", free_address().to_string())
-            .envs(environment.clone())
-            .spawn()
-            .unwrap()
+        command.env("GATEPOST_LISTEN", free_address());
+        command.envs(environment).spawn().unwrap()
     };
     assert_eq!(wait_for(&mut second()).code(), Some(1));
     let log = std::fs::read_to_string(directory.join("log")).unwrap();
@@ -50,10 +39,9 @@ fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
         // The one that was killed may take a last connection with it.
         TcpStream::connect(admin).is_ok_and(|stream| {
             let mut wire = Wire::over(stream);
-            wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-                && wire
-                    .read_answer(true)
-                    .is_some_and(|answer| answer.status == 200)
+            let is_sent = wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+            let answer = is_sent.then(|| wire.read_answer(true)).flatten();
+            answer.is_some_and(|answer| answer.status == 200)
         })
     });
     second.kill().unwrap();

@@ -16,7 +16,7 @@ use crate::support::cluster::{Cluster, signal};
 use crate::support::flow::{sign_in, signed_in, text, with_clients};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::house::House;
-use crate::support::http::{Answer, Browser, encode};
+use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
 use crate::support::offline::{self, CONF1, CONF2, Party, access, refresh};
 use crate::support::phone::{self, Phone};
@@ -33,6 +33,8 @@ const WAITED: Duration = Duration::from_secs(2);
 const AT_ONCE: Duration = Duration::from_millis(2_900);
 /// A command that waits for a standby does so for half a minute.
 const COMMAND_AT_ONCE: Duration = Duration::from_secs(10);
+
+const REMOVAL: [(&str, &str); 2] = [("decision", "remove_factor"), ("factor", "totp.")];
 
 /// Something that ends something, as often as it is sent.
 struct Ending<'a> {
@@ -53,47 +55,44 @@ impl Drop for BackAtLast<'_> {
     }
 }
 
-impl Ending<'_> {
+impl<'a> Ending<'a> {
+    /// What answers so once it is over.
+    fn of(
+        name: &'static str,
+        acknowledged: (u16, &'static str),
+        send: impl FnMut() -> Answer + Send + 'a,
+    ) -> Ending<'a> {
+        Ending {
+            name,
+            send: Box::new(send),
+            acknowledged,
+            is_remembered: false,
+        }
+    }
+
+    fn remembered(mut self) -> Ending<'a> {
+        self.is_remembered = true;
+        self
+    }
+
     fn assert_it_waits_in_vain(&mut self, case: &str) {
         let began = Instant::now();
         let answer = (self.send)();
-        assert_eq!(
-            answer.status,
-            503,
-            "{}, {case}: acknowledged: {}",
-            self.name,
-            answer.text()
-        );
-        assert!(
-            answer.header("retry-after").is_some() && began.elapsed() > WAITED,
-            "{}, {case}: not asked",
-            self.name
-        );
+        let case = format!("{}, {case}", self.name);
+        answer.assert_status_for(&case, 503);
+        let was_asked = answer.header("retry-after").is_some() && began.elapsed() > WAITED;
+        assert!(was_asked, "{case}: not asked");
     }
 
     fn assert_it_is_acknowledged(&mut self, case: &str) {
         let began = Instant::now();
         let answer = (self.send)();
+        let case = format!("{}, {case}", self.name);
         let (status, words) = self.acknowledged;
-        assert_eq!(
-            answer.status,
-            status,
-            "{}, {case}: {}",
-            self.name,
-            answer.text()
-        );
-        assert!(
-            answer.text().contains(words),
-            "{}, {case}: {}",
-            self.name,
-            answer.text()
-        );
-        assert!(
-            began.elapsed() < AT_ONCE,
-            "{}, {case}: {:?}",
-            self.name,
-            began.elapsed()
-        );
+        answer.assert_status_for(&case, status);
+        answer.assert_says_for(&case, words);
+        let took = began.elapsed();
+        assert!(took < AT_ONCE, "{case}: {took:?}");
     }
 }
 
@@ -105,18 +104,10 @@ fn revocation<'a>(
 ) -> Ending<'a> {
     let token = token.to_owned();
     let send = move || {
-        party.post(
-            &mut gatepost.connect(),
-            "/connect/revocation",
-            &[("token", &token)],
-        )
+        let mut connection = gatepost.connect();
+        party.post(&mut connection, "/connect/revocation", &[("token", &token)])
     };
-    Ending {
-        name,
-        send: Box::new(send),
-        acknowledged: (200, ""),
-        is_remembered: true,
-    }
+    Ending::of(name, (200, ""), send).remembered()
 }
 
 /// One of the account page's forms, from a browser that is signed in.
@@ -126,66 +117,31 @@ fn form<'a>(
     form: &[(&str, &str)],
     done: &'static str,
 ) -> Ending<'a> {
-    let token = browser.get("/account").form_token();
-    let fields = form
-        .iter()
-        .map(|(name, value)| (name.to_string(), value.to_string()));
-    let fields: Vec<_> = fields
-        .chain([(String::from("form_token"), token)])
-        .collect();
-    let send = move || {
-        let fields: Vec<_> = fields
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        browser.post("/account", &fields)
-    };
-    Ending {
-        name,
-        send: Box::new(send),
-        acknowledged: (200, done),
-        is_remembered: false,
-    }
+    let page = browser.get("/account");
+    form_of(name, browser, "/account", &page, form, (200, done))
 }
 
 /// The form behind an operator's link. Opened and sent in one browser, it is that link's one use.
 fn link<'a>(house: &House, name: &'static str, command: &[&str]) -> Ending<'a> {
     let mut browser = house.gatepost.browser();
     let page = browser.visit(house.gatepost.run_well(command, "").trim());
-    let phone = page
-        .text()
-        .contains("class=\"key\"")
-        .then(|| Phone::from_page(&page, 0));
+    let has_key = page.text().contains("class=\"key\"");
+    let phone = has_key.then(|| Phone::from_page(&page, 0));
     let new = "a password of their own choosing";
     let send = move || {
         // The one of this moment: that of a minute ago is no longer looked at.
-        let code = phone
-            .as_ref()
-            .map(|phone| phone.code(0))
-            .unwrap_or_default();
-        let fields = [
-            ("new_password", new),
-            ("new_password_again", new),
-            ("code", &code),
-        ];
+        let code = phone.as_ref().map(|phone| phone.code(0));
+        let code = ("code", &*code.unwrap_or_default());
+        let fields = [("new_password", new), ("new_password_again", new), code];
         browser.submit(&page, &fields)
     };
-    Ending {
-        name,
-        send: Box::new(send),
-        acknowledged: (400, "cannot be used any more"),
-        is_remembered: false,
-    }
+    Ending::of(name, GONE, send)
 }
 
 fn sids(house: &House, username: &str) -> Vec<String> {
     let sql = "SELECT sid FROM sessions s JOIN users u USING (sub) WHERE u.username = $1 ORDER BY s.created_at";
-    let rows = house
-        .gatepost
-        .database
-        .client()
-        .query(sql, &[&username])
-        .unwrap();
+    let mut client = house.gatepost.database.client();
+    let rows = client.query(sql, &[&username]).unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
 
@@ -195,10 +151,8 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     let gatepost = &house.gatepost;
     let nothing = "role=\"alert\"";
     let mut alice = signed_in(gatepost);
-    let (alone, family) = (
-        CONF1.tokens(gatepost, &mut alice, OFFLINE),
-        CONF1.tokens(gatepost, &mut alice, OFFLINE),
-    );
+    let alone = CONF1.tokens(gatepost, &mut alice, OFFLINE);
+    let family = CONF1.tokens(gatepost, &mut alice, OFFLINE);
     CONF2.tokens(gatepost, &mut alice, OFFLINE);
     let ended = sids(house, "alice").pop().unwrap();
     let bob = |house: &House| house.signed_in("bob", BOB_PASSWORD);
@@ -220,95 +174,50 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     let id_token = text(&house.tokens(&mut hinted), "id_token").to_owned();
     let mut hinted = house.browser(&mut hinted).clone();
     let without_browser = text(&house.tokens(&mut house.alice()), "id_token").to_owned();
-    let without_browser = format!(
-        "/connect/endsession?{}",
-        encode(&[("id_token_hint", &without_browser)])
-    );
+    let hinting = |id_token: &str| format!("/connect/endsession?id_token_hint={id_token}");
+    let (hint, without_browser) = (hinting(&id_token), hinting(&without_browser));
     house.through(&mut from_upstream, "up").unwrap();
     let logout_token = house.up.logout_token(json!({}));
-    let signed_out = |name, send| Ending {
-        name,
-        send,
-        acknowledged: (200, "<h1>You are signed out</h1>"),
-        is_remembered: true,
+    let signed_out = (200, "<h1>You are signed out</h1>");
+    let end_session = [("decision", "end_session"), ("session", &*ended)];
+    let withdraw = [("decision", "withdraw"), ("client_id", "conf2")];
+    let unlink = [("decision", "unlink"), ("identity", &*identity)];
+    let other_sessions = [("decision", "end_others")];
+    let enrol = ["user", "reset", "erin", "--enrol"];
+    let sign_out = move || {
+        let form = [("form_token", &*token), ("decision", "sign_out")];
+        asked.post("/logout", &form)
     };
+    let tell = move || {
+        let form = [("logout_token", &*logout_token)];
+        gatepost.post("/external/up/logout", &[], &form)
+    };
+    let silently = move || gatepost.get(&without_browser);
     vec![
         revocation(gatepost, "an access token", CONF1, access(&alone)),
         revocation(gatepost, "a refresh token", CONF1, refresh(&family)),
-        Ending {
-            is_remembered: true,
-            ..form(
-                "a session",
-                linked.clone(),
-                &[("decision", "end_session"), ("session", &ended)],
-                nothing,
-            )
-        },
+        form("a session", linked.clone(), &end_session, nothing).remembered(),
         form(
             "all other sessions",
             here,
-            &[("decision", "end_others")],
+            &other_sessions,
             "role=\"status\"",
         ),
-        form(
-            "a consent",
-            linked.clone(),
-            &[("decision", "withdraw"), ("client_id", "conf2")],
-            nothing,
-        ),
-        form(
-            "an account elsewhere",
-            linked,
-            &[("decision", "unlink"), ("identity", &identity)],
-            nothing,
-        ),
-        form(
-            "a second factor",
-            with_an_app.clone(),
-            &[("decision", "remove_factor"), ("factor", "totp.")],
-            nothing,
-        ),
+        form("a consent", linked.clone(), &withdraw, nothing),
+        form("an account elsewhere", linked, &unlink, nothing),
+        form("a second factor", with_an_app.clone(), &REMOVAL, nothing),
         link(house, "a link", &["user", "reset", "dora"]),
-        link(
-            house,
-            "a link that enrols",
-            &["user", "reset", "erin", "--enrol"],
-        ),
-        signed_out(
-            "a sign-out",
-            Box::new(move || {
-                asked.post(
-                    "/logout",
-                    &[("form_token", &token), ("decision", "sign_out")],
-                )
-            }),
-        ),
-        signed_out(
-            "a client's sign-out",
-            Box::new(move || {
-                hinted.get(&format!(
-                    "/connect/endsession?{}",
-                    encode(&[("id_token_hint", &id_token)])
-                ))
-            }),
-        ),
-        signed_out(
+        link(house, "a link that enrols", &enrol),
+        Ending::of("a sign-out", signed_out, sign_out).remembered(),
+        Ending::of("a client's sign-out", signed_out, move || hinted.get(&hint)).remembered(),
+        Ending::of(
             "a client's sign-out without a browser",
-            Box::new(move || gatepost.get(&without_browser)),
-        ),
-        Ending {
-            name: "a logout token",
-            send: Box::new(move || {
-                gatepost.post(
-                    "/external/up/logout",
-                    &[],
-                    &[("logout_token", &logout_token)],
-                )
-            }),
-            // It was taken: that is said only once it stays so.
-            acknowledged: (400, "invalid_request"),
-            is_remembered: true,
-        },
+            signed_out,
+            silently,
+        )
+        .remembered(),
+        // It was taken: that is said only once it stays so.
+        Ending::of("a logout token", (400, "invalid_request"), tell).remembered(),
     ]
 }
 
@@ -316,9 +225,9 @@ fn for_each(endings: &mut [Ending<'_>], check: impl Fn(&mut Ending<'_>) + Sync) 
     // Fewer than connections: each shall wait for the standby, not for its turn.
     for endings in endings.chunks_mut(5) {
         scope(|scope| {
-            endings
-                .iter_mut()
-                .for_each(|ending| drop(scope.spawn(|| check(ending))))
+            for ending in endings {
+                scope.spawn(|| check(ending));
+            }
         });
     }
 }
@@ -335,12 +244,8 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     let house = House::start_over(database, registered, &json!({}), &[]);
     let mut endings = endings(&house);
     let gatepost = &house.gatepost;
-    let refused = revocation(
-        gatepost,
-        "what nobody issued",
-        CONF1,
-        &format!("gpr_{}", "A".repeat(60)),
-    );
+    let unknown = format!("gpr_{}", "A".repeat(60));
+    let mut refused = revocation(gatepost, "what nobody issued", CONF1, &unknown);
     let signed_in_before = signed_in(gatepost);
     let mut of_fred = house.signed_in("fred", OWN_PASSWORD);
     let of_fred = house.browser(&mut of_fred);
@@ -353,36 +258,19 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
         ("new_password", new),
         ("new_password_again", new),
     ];
+    let of_gina = house.browser(&mut of_gina).clone();
     let changed_meanwhile = [
-        (
-            "fred",
-            form(
-                "a factor",
-                of_fred.clone(),
-                &[("decision", "remove_factor"), ("factor", "totp.")],
-                "",
-            ),
-        ),
-        (
-            "gina",
-            form(
-                "a password",
-                house.browser(&mut of_gina).clone(),
-                &change,
-                "",
-            ),
-        ),
+        ("fred", form("a factor", of_fred.clone(), &REMOVAL, "")),
+        ("gina", form("a password", of_gina, &change, "")),
     ];
     let mut reader = gatepost.browser();
-    let opened = reader
-        .visit(gatepost.run_well(&["user", "reset", "hugo"], "").trim())
-        .action();
+    let opened = gatepost.run_line("user reset hugo");
+    let opened = reader.visit(opened.trim()).action();
     let mut stranger = gatepost.browser();
     stranger.cookies.clone_from(&signed_in(gatepost).cookies);
-    stranger
-        .cookies
-        .values_mut()
-        .for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
+    for value in stranger.cookies.values_mut() {
+        *value = format!("AAAAAA{}", "B".repeat(42));
+    }
 
     let _back_at_last = BackAtLast(&cluster);
     cluster.await_a_standby(true);
@@ -397,28 +285,20 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     }
     // A refusal waits for nobody, nor does what names nothing of ours, nor who only looks.
     let began = Instant::now();
-    [refused]
-        .iter_mut()
-        .for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
+    refused.assert_it_is_acknowledged("standby away");
     let named = [("decision", "unlink"), ("identity", "of nobody")];
-    form(
-        "a link that never was",
-        signed_in_before,
-        &named,
-        "role=\"alert\"",
-    )
-    .assert_it_is_acknowledged("standby away");
+    let nothing = "role=\"alert\"";
+    let mut never = form("a link that never was", signed_in_before, &named, nothing);
+    never.assert_it_is_acknowledged("standby away");
     let used = "SET synchronous_commit = local; UPDATE users SET epoch = new_epoch() WHERE username = 'hugo'";
     gatepost.database.run(used);
     let over = |answer: Answer| answer.assert_error_page(400, "GP1810", "a link");
     over(reader.get(&opened));
     over(reader.post(&opened.replace("?r=", "?r=A"), &[]));
     over(gatepost.browser().post(&opened, &[]));
-    stranger.get("/logout").assert_says("You are signed out");
-    gatepost
-        .browser()
-        .get("/logout")
-        .assert_says("You are signed out");
+    for mut browser in [stranger, gatepost.browser()] {
+        browser.get("/logout").assert_says("You are signed out");
+    }
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
 
     cluster.await_a_standby(false);
@@ -453,11 +333,8 @@ fn with_programs() -> Value {
     let push = |registered: &mut Value, list: &str, entry: Value| {
         registered[list].as_array_mut().unwrap().push(entry);
     };
-    push(
-        &mut registered,
-        "resources",
-        json!({"name": "urn:gatepost:admin"}),
-    );
+    let resource = json!({"name": "urn:gatepost:admin"});
+    push(&mut registered, "resources", resource);
     for scope in ["registration.read", "registration.write"] {
         let scope = json!({"name": scope, "resources": ["urn:gatepost:admin"]});
         push(&mut registered, "resource_scopes", scope);
@@ -477,33 +354,22 @@ fn with_programs() -> Value {
 const BOSS_KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 
 /// A form of a page, sent from the browser that it was drawn for.
-fn page_form<'a>(
+fn form_of<'a>(
     name: &'static str,
     mut browser: Browser,
+    address: &str,
     page: &Answer,
     fields: &[(&str, &str)],
     acknowledged: (u16, &'static str),
 ) -> Ending<'a> {
-    let address = page.action();
-    let token = page.form_token();
-    let mut form = vec![(String::from("form_token"), token)];
-    form.extend(
-        fields
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string())),
-    );
-    let send = move || {
-        let fields = form
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
+    let (address, token) = (address.to_owned(), page.form_token());
+    let fields = [&[("form_token", &*token)], fields].concat();
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let form = Vec::from_iter(fields.into_iter().map(owned));
+    Ending::of(name, acknowledged, move || {
+        let fields = form.iter().map(|(name, value)| (&**name, &**value));
         browser.post(&address, &fields.collect::<Vec<_>>())
-    };
-    Ending {
-        name,
-        send: Box::new(send),
-        acknowledged,
-        is_remembered: false,
-    }
+    })
 }
 
 const GONE: (u16, &str) = (400, "cannot be used any more");
@@ -523,21 +389,17 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
     let code = Phone::with_key(BOSS_KEY.to_owned(), 0).code(0);
     boss.submit(&asked, &[("code", &code)]).assert_status(303);
     let invite = boss.get("/admin/invite");
-    let invited = [
-        ("username", "newt"),
-        ("name", "Newt New"),
-        ("address", "newt@example.com"),
-    ];
+    let name = ("name", "Newt New");
+    let invited = [("username", "newt"), name, ("address", "newt@example.com")];
 
     let mut alice = signed_in(gatepost);
     let account = alice.get("/account");
-    let token = account.form_token();
     let asked = [
-        ("form_token", token.as_str()),
         ("decision", "change_address"),
         ("new_address", "new@example.com"),
     ];
-    assert_eq!(alice.post("/account", &asked).status, 200);
+    let asked = alice.submit_to("/account", &account, &asked);
+    asked.assert_status(200);
     let address = alice.visit(mailbox.letter(1).link());
 
     let link = gatepost.run_well(&["signup", "make", "--uses", "5", "--for", "14d"], "");
@@ -555,48 +417,30 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
     let mut linking = house.signed_in("bob", BOB_PASSWORD);
     let callback = house.at_the_gate(&mut linking, "other");
     let question = linking.get(&callback);
+    let taken = (200, "This user name is taken.");
+    let by_scim = move || hr.ask("POST", "Users", &new);
+    let planned = move || {
+        let authorization = format!("Bearer {own}");
+        let json = ("Content-Type", "application/json");
+        let headers = [("Authorization", &*authorization), json];
+        gatepost.send("POST", "/admin/plan", &headers, plan.to_string().as_bytes())
+    };
+    let confirm = move || house.confirm(&mut linking, &question);
+    let by_link = "an account by a sign-up link";
     vec![
-        Ending {
-            name: "a user over SCIM",
-            send: Box::new(move || hr.ask("POST", "Users", &new)),
-            acknowledged: (409, "uniqueness"),
-            is_remembered: false,
-        },
-        Ending {
-            name: "a plan",
-            send: Box::new(move || {
-                let authorization = format!("Bearer {own}");
-                let headers = [
-                    ("Authorization", authorization.as_str()),
-                    ("Content-Type", "application/json"),
-                ];
-                let body = plan.to_string();
-                gatepost.send("POST", "/admin/plan", &headers, body.as_bytes())
-            }),
-            acknowledged: (200, "\"changes\":[]"),
-            is_remembered: false,
-        },
-        page_form(
+        Ending::of("a user over SCIM", (409, "uniqueness"), by_scim),
+        Ending::of("a plan", (200, "\"changes\":[]"), planned),
+        form_of(
             "an invitation",
             boss,
+            &invite.action(),
             &invite,
             &invited,
-            (200, "This user name is taken."),
+            taken,
         ),
-        page_form("an address", alice, &address, &[], GONE),
-        page_form(
-            "an account by a sign-up link",
-            joining,
-            &join,
-            &joined,
-            GONE,
-        ),
-        Ending {
-            name: "an account elsewhere",
-            send: Box::new(move || house.confirm(&mut linking, &question)),
-            acknowledged: (200, "role=\"status\""),
-            is_remembered: false,
-        },
+        form_of("an address", alice, &address.action(), &address, &[], GONE),
+        form_of(by_link, joining, &join.action(), &join, &joined, GONE),
+        Ending::of("an account elsewhere", (200, "role=\"status\""), confirm),
     ]
 }
 
@@ -659,10 +503,8 @@ fn waiting(gatepost: &Gatepost) -> i64 {
 /// How a command ended, and what it said.
 fn ended(command: Child) -> (Option<i32>, String) {
     let output = command.wait_with_output().unwrap();
-    (
-        output.status.code(),
-        String::from_utf8(output.stderr).unwrap(),
-    )
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), said)
 }
 
 #[test]
@@ -701,14 +543,11 @@ fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
 
     // Before its commit.
     let mut other = database.client();
-    let backend: i32 = other
-        .query_one("SELECT pg_backend_pid()", &[])
-        .unwrap()
-        .get(0);
+    let backend = other.query_one("SELECT pg_backend_pid()", &[]);
+    let backend: i32 = backend.unwrap().get(0);
     let mut changing = other.transaction().unwrap();
-    changing
-        .batch_execute("SELECT FROM users FOR UPDATE")
-        .unwrap();
+    let held = "SELECT FROM users FOR UPDATE";
+    changing.batch_execute(held).unwrap();
     let early = begun(&gatepost, &["user", "enable", "bob"]);
     await_that("it waits for a row", SOON, || {
         !database.waiting_behind(backend).is_empty()
@@ -756,13 +595,9 @@ fn a_change_that_takes_long_before_its_commit_is_not_cut() {
 
 fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {
     let mut command = gatepost.command();
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let command = command.args(arguments).stdin(Stdio::null());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 #[test]
@@ -774,78 +609,62 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     gatepost.apply(&offline::document());
     gatepost.serve();
     CONF1.tokens(&gatepost, &mut signed_in(&gatepost), OFFLINE);
-    let listed: Value =
-        serde_json::from_str(&gatepost.run_well(&["grant", "list", "--json"], "")).unwrap();
+    let listed = gatepost.shown("grant list --json");
     let (grant, sid) = (text(&listed[0], "grant"), text(&listed[0], "sid"));
-    let ended: [&[&str]; 3] = [
-        &["grant", "revoke", grant],
-        &["session", "end", sid],
-        &["user", "disable", "bob"],
+    let ended = [
+        format!("grant revoke {grant}"),
+        format!("session end {sid}"),
+        String::from("user disable bob"),
     ];
-    ended
-        .iter()
-        .for_each(|command| drop(gatepost.run_well(command, "")));
+    for command in &ended {
+        gatepost.run_line(command);
+    }
     let as_it_is = gatepost.private_file("as-it-is", &gatepost.run_well(&["export"], ""));
     gatepost.run_well(&["signup", "make", "--uses", "5", "--for", "14d"], "");
-    let listed: Value =
-        serde_json::from_str(&gatepost.run_well(&["signup", "list", "--json"], "")).unwrap();
+    let listed = gatepost.shown("signup list --json");
     let link_id = text(&listed[0], "id");
     gatepost.run_well(&["signup", "end", link_id], "");
-    let missing: [&[&str]; 9] = [
-        &["migrate"],
-        &["plan", as_it_is.to_str().unwrap()],
-        &["user", "add", "alice", "--no-password"],
-        &["signup", "end", link_id],
-        &[
-            "user",
-            "unlink",
-            "alice",
-            "--issuer",
-            "https://elsewhere.example",
-            "--subject",
-            "s",
-        ],
-        &["user", "factors", "alice", "--remove", "totp."],
-        &["user", "remove", "nobody", "--yes"],
-        &["client", "remove", "nothing", "--yes"],
-        &["key", "retire", "nothing", "--yes"],
-    ];
+    let (as_it_is, elsewhere) = (as_it_is.display(), "https://elsewhere.example");
+    let missing = format!(
+        "migrate
+         plan {as_it_is}
+         user add alice --no-password
+         signup end {link_id}
+         user unlink alice --issuer {elsewhere} --subject s
+         user factors alice --remove totp.
+         user remove nobody --yes
+         client remove nothing --yes
+         key retire nothing --yes"
+    );
+    let begin = |line: &str| begun(&gatepost, &Vec::from_iter(line.trim().split(' ')));
 
     let _back_at_last = BackAtLast(&cluster);
     cluster.await_a_standby(true);
     // A command is more patient than a request: half a minute.
-    let commands = [&ended[..2], &missing[..]].concat();
-    let begun_at_once: Vec<_> = commands
-        .into_iter()
-        .map(|command| (command, begun(&gatepost, command)))
-        .collect();
+    let commands = missing.lines().chain(ended[..2].iter().map(String::as_str));
+    let begun_at_once = Vec::from_iter(commands.map(|command| (command, begin(command))));
     for (command, waiting) in begun_at_once {
         let output = waiting.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{command:?}: {said}");
         assert!(said.contains("standby"), "{command:?}: {said}");
     }
-    for command in [ended[2], &["apply", as_it_is.to_str().unwrap()]] {
-        let mut waiting = begun(&gatepost, command);
+    for command in [&*ended[2], &format!("apply {as_it_is}")] {
+        let mut waiting = begin(command);
         sleep(WAITED);
-        assert!(
-            waiting.try_wait().unwrap().is_none(),
-            "{command:?} does not wait"
-        );
+        let is_over = waiting.try_wait().unwrap().is_some();
+        assert!(!is_over, "{command:?} does not wait");
         cluster.await_a_standby(false);
         await_that("the command ends", SOON, || {
             waiting.try_wait().unwrap().is_some()
         });
         let output = waiting.wait_with_output().unwrap();
-        assert!(
-            output.status.success(),
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
         cluster.await_a_standby(true);
     }
     // Whoever ends the wait gets what looks like success.
-    let mut waiting = begun(&gatepost, &["user", "enable", "bob"]);
+    let mut waiting = begin("user enable bob");
     let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     let mut client = gatepost.database.client();
     await_that("its wait is ended", SOON, || {

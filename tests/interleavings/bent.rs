@@ -11,9 +11,9 @@ use gatepost::protocol::token::token_request::AuthorizationCodeRequest;
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::epochs::SessionEpochs;
-use gatepost::protocol::words::identifiers::KeyThumbprint;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost::protocol::words::sender::Sender;
 use gatepost::protocol::words::session::{Session, User};
 
 use crate::judges::{Judges, OF_THE_CODE};
@@ -23,10 +23,22 @@ use crate::world::{
 };
 
 pub struct Bent {
-    pub what: &'static str,
+    pub what: String,
     pub judges: Judges,
     pub beginning: World,
     pub breaks: Promise,
+}
+
+/// Judgements of the code with a change.
+fn bent(what: &str, beginning: World, breaks: Promise, change: fn(&mut Judges)) -> Bent {
+    let mut judges = OF_THE_CODE;
+    change(&mut judges);
+    Bent {
+        what: what.to_owned(),
+        judges,
+        beginning,
+        breaks,
+    }
 }
 
 const INSTALLATION: usize = 0;
@@ -98,10 +110,7 @@ fn session_stands_though_ended(session: &Session, at: Option<SessionEpochs>, now
 fn no_code_is_burnt(
     _: &AuthorizationCode,
     _: &AuthorizationCodeRequest,
-    _: Option<KeyThumbprint>,
-    _: &Client,
-    _: &Catalogue,
-    _: Instant,
+    _: Sender<'_>,
 ) -> CodeVerdict {
     CodeVerdict::Redeem
 }
@@ -135,12 +144,9 @@ fn refuses(reason: Reason) -> RefreshVerdict {
 fn old_tokens_are_refused(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
-    let verdict = refresh_token::judge(grant, presented, client, catalogue, issuer, now);
+    let verdict = refresh_token::judge(grant, presented, sender);
     match verdict {
         RefreshVerdict::OldToken(_) => refuses(Reason::RefreshTokenReplayed),
         verdict => verdict,
@@ -150,29 +156,23 @@ fn old_tokens_are_refused(
 fn revoked_grants_are_unknown(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
     if grant.revoked_at.is_some() {
         return refuses(Reason::UnknownRefreshToken);
     }
-    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
+    refresh_token::judge(grant, presented, sender)
 }
 
 fn a_wrong_key_is_refused_first(
     grant: &Grant,
     presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> RefreshVerdict {
-    if grant.confirmation.is_some() && grant.confirmation != presented.key {
+    if grant.confirmation.is_some() && grant.confirmation != sender.key {
         return refuses(Reason::ProofKey);
     }
-    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
+    refresh_token::judge(grant, presented, sender)
 }
 
 /// As if its attempt were not compared, nor the row looked at: whoever comes enters it.
@@ -186,158 +186,117 @@ fn redeem_enters_again(
     statements::redeem(row, epochs, burn, sent)
 }
 
-fn of_epoch<const EPOCH: usize>(name: [&'static str; 3]) -> [Bent; 3] {
+fn of_epoch<const EPOCH: usize>(name: &str) -> [Bent; 3] {
     let code = with_code(GrantScope::Online);
     let tokens = World {
         cast: Cast::Whole,
         ..with_tokens(GrantScope::Offline, 0)
     };
-    let breaks = Promise::WhatEndedIsNeverHonoured;
-    let bent = |what, judges, beginning| Bent {
-        what,
-        judges,
-        beginning,
-        breaks,
-    };
-    let introspection = Judges {
-        access_token_stands: stands_without::<EPOCH>,
-        ..OF_THE_CODE
-    };
-    let of_refresh_tokens = Judges {
-        refresh_token_stands: refresh_token_stands_without::<EPOCH>,
-        ..OF_THE_CODE
-    };
-    let statements = Judges {
-        stands: stands_without::<EPOCH>,
-        ..OF_THE_CODE
-    };
+    let over = Promise::WhatEndedIsNeverHonoured;
+    let overlooks = |who: &str| format!("{who} overlooks {name}");
     [
-        bent(name[0], introspection, tokens),
-        bent(name[1], of_refresh_tokens, tokens),
-        bent(name[2], statements, code),
+        bent(&overlooks("liveness::stands"), tokens, over, |judges| {
+            judges.access_token_stands = stands_without::<EPOCH>;
+        }),
+        bent(
+            &overlooks("refresh_token::stands"),
+            tokens,
+            over,
+            |judges| {
+                judges.refresh_token_stands = refresh_token_stands_without::<EPOCH>;
+            },
+        ),
+        bent(&overlooks("{stands}"), code, over, |judges| {
+            judges.stands = stands_without::<EPOCH>;
+        }),
     ]
 }
 
 pub fn every_one() -> Vec<Bent> {
     let code = with_code(GrantScope::Offline);
     let tokens = with_tokens(GrantScope::Offline, 1);
-    let bent = |what, judges, beginning, breaks| Bent {
-        what,
-        judges,
-        beginning,
-        breaks,
-    };
+    let of_a_thief = with_tokens_of_a_thief();
+    let over = Promise::WhatEndedIsNeverHonoured;
+    let replay = Promise::AReplayEndsTheLine;
+    let issued_after = Promise::NothingIssuedAfterAnEndingIsEndedByIt;
+    let right_verifier = Promise::OnlyTheRightVerifierGetsTokens;
+    let repeated = Promise::ARepeatedRefreshGetsAnAnswerThatWorks;
+    let once = Promise::ACodeGivesTokensOnce;
     let mut all = vec![
         bent(
             "Session::stands overlooks installation.epoch",
-            Judges {
-                session_stands: session_stands_without::<INSTALLATION>,
-                ..OF_THE_CODE
-            },
             code,
-            Promise::WhatEndedIsNeverHonoured,
+            over,
+            |judges| {
+                judges.session_stands = session_stands_without::<INSTALLATION>;
+            },
         ),
         bent(
             "Session::stands overlooks users.epoch",
-            Judges {
-                session_stands: session_stands_without::<USER>,
-                ..OF_THE_CODE
-            },
             code,
-            Promise::WhatEndedIsNeverHonoured,
-        ),
-        bent(
-            "Session::stands overlooks ended_at",
-            Judges {
-                session_stands: session_stands_though_ended,
-                ..OF_THE_CODE
+            over,
+            |judges| {
+                judges.session_stands = session_stands_without::<USER>;
             },
-            code,
-            Promise::WhatEndedIsNeverHonoured,
         ),
+        bent("Session::stands overlooks ended_at", code, over, |judges| {
+            judges.session_stands = session_stands_though_ended;
+        }),
         bent(
             "liveness::stands overlooks revoked_at",
-            Judges {
-                access_token_stands: stands_though_revoked,
-                ..OF_THE_CODE
-            },
             tokens,
-            Promise::AReplayEndsTheLine,
+            replay,
+            |judges| {
+                judges.access_token_stands = stands_though_revoked;
+            },
         ),
         bent(
             "{stands} refuses whoever withdrew a consent once",
-            Judges {
-                stands: stands_without_withdrawals,
-                ..OF_THE_CODE
-            },
             code,
-            Promise::NothingIssuedAfterAnEndingIsEndedByIt,
+            issued_after,
+            |judges| {
+                judges.stands = stands_without_withdrawals;
+            },
         ),
         bent(
             "authorization_code::redeem never burns a code",
-            Judges {
-                code: no_code_is_burnt,
-                ..OF_THE_CODE
-            },
             code,
-            Promise::OnlyTheRightVerifierGetsTokens,
+            right_verifier,
+            |judges| {
+                judges.code = no_code_is_burnt;
+            },
         ),
         bent(
             "refresh_token::judge refuses every old token",
-            Judges {
-                refresh: old_tokens_are_refused,
-                ..OF_THE_CODE
-            },
             tokens,
-            Promise::ARepeatedRefreshGetsAnAnswerThatWorks,
+            repeated,
+            |judges| {
+                judges.refresh = old_tokens_are_refused;
+            },
         ),
         bent(
             "refresh_token::judge says of a revoked grant that it is unknown",
-            Judges {
-                refresh: revoked_grants_are_unknown,
-                ..OF_THE_CODE
-            },
             with_tokens(GrantScope::Offline, 2),
-            Promise::AReplayEndsTheLine,
+            replay,
+            |judges| {
+                judges.refresh = revoked_grants_are_unknown;
+            },
         ),
         bent(
             "refresh_token::judge compares the key before it looks for a replay",
-            Judges {
-                refresh: a_wrong_key_is_refused_first,
-                ..OF_THE_CODE
+            of_a_thief,
+            replay,
+            |judges| {
+                judges.refresh = a_wrong_key_is_refused_first;
             },
-            with_tokens_of_a_thief(),
-            Promise::AReplayEndsTheLine,
         ),
-        bent(
-            "REDEEM enters a code again",
-            Judges {
-                redeem: redeem_enters_again,
-                ..OF_THE_CODE
-            },
-            code,
-            Promise::ACodeGivesTokensOnce,
-        ),
+        bent("REDEEM enters a code again", code, once, |judges| {
+            judges.redeem = redeem_enters_again;
+        }),
     ];
-    all.extend(of_epoch::<INSTALLATION>([
-        "liveness::stands overlooks installation.epoch",
-        "refresh_token::stands overlooks installation.epoch",
-        "{stands} overlooks installation.epoch",
-    ]));
-    all.extend(of_epoch::<CLIENT>([
-        "liveness::stands overlooks clients.epoch",
-        "refresh_token::stands overlooks clients.epoch",
-        "{stands} overlooks clients.epoch",
-    ]));
-    all.extend(of_epoch::<USER>([
-        "liveness::stands overlooks users.epoch",
-        "refresh_token::stands overlooks users.epoch",
-        "{stands} overlooks users.epoch",
-    ]));
-    all.extend(of_epoch::<CONSENT>([
-        "liveness::stands overlooks consents.epoch",
-        "refresh_token::stands overlooks consents.epoch",
-        "{stands} overlooks consents.epoch",
-    ]));
+    all.extend(of_epoch::<INSTALLATION>("installation.epoch"));
+    all.extend(of_epoch::<CLIENT>("clients.epoch"));
+    all.extend(of_epoch::<USER>("users.epoch"));
+    all.extend(of_epoch::<CONSENT>("consents.epoch"));
     all
 }

@@ -26,6 +26,7 @@ use gatepost::protocol::words::reason::Reason;
 use gatepost::protocol::words::response_type::ResponseType;
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
+use gatepost::protocol::words::sender::Sender;
 use gatepost::protocol::words::session::{Session, User};
 
 use crate::sample::{self, CATALOGUE, CLIENT, NOW, OFFLINE, ONLINE, REDIRECT_URI, alice, facts_of};
@@ -37,23 +38,9 @@ type Liveness = fn(&AccessToken, Option<&Client>, Option<&User>, &LivenessFacts,
 /// What decides, and the statement that decides in Postgres alone.
 #[derive(Clone, Copy)]
 pub struct Judges {
-    pub code: fn(
-        &AuthorizationCode,
-        &AuthorizationCodeRequest,
-        Option<KeyThumbprint>,
-        &Client,
-        &Catalogue,
-        Instant,
-    ) -> CodeVerdict,
-    pub within: for<'a> fn(
-        &RefreshTokenRequest,
-        Option<KeyThumbprint>,
-        &'a Client,
-        &'a Catalogue,
-        Instant,
-    ) -> Option<Within<'a>>,
-    pub refresh:
-        fn(&Grant, PresentedRefresh<'_>, &Client, &Catalogue, &str, Instant) -> RefreshVerdict,
+    pub code: fn(&AuthorizationCode, &AuthorizationCodeRequest, Sender<'_>) -> CodeVerdict,
+    pub within: for<'a> fn(&RefreshTokenRequest, Sender<'a>) -> Option<Within<'a>>,
+    pub refresh: fn(&Grant, PresentedRefresh<'_>, Sender<'_>) -> RefreshVerdict,
     pub refresh_token_stands: fn(
         &Grant,
         RefreshHandle,
@@ -169,18 +156,12 @@ impl Court<'_> {
         let user = alice();
         let holds = match question {
             Question::Code { is_right } => self.may_redeem(is_right),
-            Question::IsTriedAtOnce { names_scope } => (judges.within)(
-                &refresh_request(names_scope),
-                None,
-                &CLIENT,
-                &CATALOGUE,
-                NOW,
-            )
-            .is_some(),
+            Question::IsTriedAtOnce { names_scope } => {
+                (judges.within)(&refresh_request(names_scope), sender(None, NOW)).is_some()
+            }
             Question::IsWithin => {
                 let grant = sample::grant(OFFLINE, EpochsHeld::default());
-                let within =
-                    (judges.within)(&refresh_request(false), None, &CLIENT, &CATALOGUE, NOW);
+                let within = (judges.within)(&refresh_request(false), sender(None, NOW));
                 within.is_some_and(|within| is_within(&grant, &within))
             }
             Question::Refresh {
@@ -237,7 +218,7 @@ impl Court<'_> {
             code_verifier: PresentedVerifier::Sent(code_verifier),
             resources: Vec::new(),
         };
-        match (self.judges.code)(&code, &request, None, &CLIENT, &CATALOGUE, NOW) {
+        match (self.judges.code)(&code, &request, sender(None, NOW)) {
             CodeVerdict::Redeem => true,
             CodeVerdict::Burn(_) => false,
             other => panic!("{other:?}"),
@@ -248,16 +229,14 @@ impl Court<'_> {
         let grant = given.grant();
         let handle = handle(&grant, generation);
         let request = refresh_request(names_scope);
-        let issuer = "https://op.example";
-        let now = given.time();
         let judge = self.judges.refresh;
         let has_key = given.is_bound && generation > 0;
         let presented = PresentedRefresh {
             handle,
             request: &request,
-            key: has_key.then_some(KEY),
         };
-        match judge(&grant, presented, &CLIENT, &CATALOGUE, issuer, now) {
+        let sender = sender(has_key.then_some(KEY), given.time());
+        match judge(&grant, presented, sender) {
             RefreshVerdict::Refresh(_) => Verdict::Yes,
             RefreshVerdict::OldToken(_) => Verdict::OldToken,
             RefreshVerdict::Refuse(error) if error.reason == Reason::GrantRevoked => {
@@ -277,6 +256,16 @@ impl Court<'_> {
             &given.facts(),
             given.time(),
         )
+    }
+}
+
+fn sender(key: Option<KeyThumbprint>, now: Instant) -> Sender<'static> {
+    Sender {
+        client: &CLIENT,
+        catalogue: &CATALOGUE,
+        issuer: "https://op.example",
+        key,
+        now,
     }
 }
 

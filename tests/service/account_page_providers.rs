@@ -25,8 +25,8 @@ impl House {
     /// Registers the provider anew.
     fn register(&self, name: &str, changes: Value) {
         let upstream = if name == "up" { &self.up } else { &self.other };
-        self.gatepost
-            .apply(&json!({"identity_providers": [upstream.registration(name, changes)]}));
+        let entry = upstream.registration(name, changes);
+        self.gatepost.apply(&json!({"identity_providers": [entry]}));
     }
 
     fn visit_staff(&self, person: &mut Traveller) -> Answer {
@@ -34,8 +34,9 @@ impl House {
     }
 }
 
-fn names_up(page: &Answer) -> bool {
-    page.text().contains("Sign-in up") || page.text().contains("value=\"up\"")
+#[track_caller]
+fn assert_does_not_name_up(page: &Answer) {
+    page.assert_says_none("Sign-in up | value=\"up\"");
 }
 
 #[test]
@@ -44,40 +45,30 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
     let mut stranger = Traveller::new();
     let page = stranger.visit(&house.address("/account"));
     page.assert_says("Sign-in other");
-    assert!(!names_up(&page), "{}", page.text());
+    assert_does_not_name_up(&page);
     let answer = choose(house.browser(&mut stranger), &page, "up");
     answer.assert_error_page(400, "GP1505", "asked for all the same");
-    assert!(!names_up(&answer), "{}", answer.text());
-    assert!(house.up.visits() == 0, "{}", answer.text());
+    assert_does_not_name_up(&answer);
+    assert_eq!(house.up.visits(), 0);
 
     // Whoever came by it through the client that allows it sees who they are, and is offered it no
     // more than others.
-    let subject = ["--issuer", house.up.issuer(), "--subject", SUBJECT];
-    house
-        .gatepost
-        .run_well(&[&["user", "link", "alice"], &subject[..]].concat(), "");
+    let issuer = house.up.issuer();
+    let link = format!("user link alice --issuer {issuer} --subject {SUBJECT}");
+    house.gatepost.run_line(&link);
     let mut alice = Traveller::new();
     let answer = house.visit_staff(&mut alice);
-    let tokens = issued(&redeem_with(
-        &house.gatepost,
-        "staff",
-        &answer.query()["code"],
-        &[],
-    ));
+    let code = &answer.query()["code"];
+    let tokens = issued(&redeem_with(&house.gatepost, "staff", code, &[]));
     let claims = verified(&house.gatepost, text(&tokens, "id_token")).1;
     assert_eq!(claims["sub"], json!(house.sub("alice")));
     let page = alice.get(&house.address("/account"));
-    assert_eq!(page.status, 200, "{}", page.text());
+    page.assert_status(200);
     page.assert_says("Alice Smith");
-    assert!(!page.text().contains("name=\"provider\" value=\"up\""));
-    let listed: Value =
-        serde_json::from_str(&house.gatepost.run_well(&["idp", "list", "--json"], "")).unwrap();
-    let up = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["name"] == "up")
-        .unwrap();
+    page.assert_says_not("name=\"provider\" value=\"up\"");
+    let listed = house.gatepost.shown("idp list --json");
+    let mut listed = listed.as_array().unwrap().iter();
+    let up = listed.find(|one| one["name"] == "up").unwrap();
     assert_eq!(up["account_page"], false);
     assert_eq!(up["provision"], false);
     let exported = house.gatepost.run_well(&["export"], "");
@@ -93,23 +84,21 @@ fn nobody_lets_themselves_in_by_linking_a_provider_kept_from_the_account_page() 
     let house = start();
     house.register("other", json!({"provision": true}));
     let mut stranger = Traveller::new();
-    house
-        .visit_staff(&mut stranger)
-        .assert_says("There is no account here for you");
+    let refused = house.visit_staff(&mut stranger);
+    refused.assert_says("There is no account here for you");
     let page = stranger.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut stranger), &page, "other");
     let account = stranger.follow(&house.gatepost.base_url, answer);
     account.assert_says("Your account");
-    assert!(!names_up(&account), "{}", account.text());
+    assert_does_not_name_up(&account);
     assert_eq!(house.links(), 1, "by the open provider");
     let visits = house.up.visits();
     let answer = house.post(&mut stranger, &[("decision", "link"), ("provider", "up")]);
     answer.assert_says(UNAVAILABLE);
-    assert!(!names_up(&answer), "{}", answer.text());
+    assert_does_not_name_up(&answer);
     assert_eq!((house.up.visits(), house.links()), (visits, 1));
-    house
-        .visit_staff(&mut stranger)
-        .assert_says("There is no account here for you");
+    let refused = house.visit_staff(&mut stranger);
+    refused.assert_says("There is no account here for you");
 }
 
 #[test]
@@ -123,21 +112,16 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
     let page = newcomer.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut newcomer), &page, "up");
     let site = house.gatepost.base_url.clone();
-    let sign_in = newcomer
-        .follow_until(&site, answer, |next| next.contains("/external/"))
-        .location()
-        .to_owned();
-    let (redeemed, users) = (
-        house.up.received(Place::Token).len(),
-        house.gatepost.database.count("users"),
-    );
+    let sign_in = newcomer.follow_until(&site, answer, |next| next.contains("/external/"));
+    let redeemed = house.up.received(Place::Token).len();
+    let users = house.gatepost.database.count("users");
 
     house.register("up", json!({"account_page": false}));
     for answer in [alice.get(&callback), house.confirm(&mut asked, &question)] {
         answer.assert_says(UNAVAILABLE);
         answer.assert_says_not("confirm_link");
     }
-    newcomer.get(&sign_in).assert_stays(200);
+    newcomer.get(sign_in.location()).assert_stays(200);
     assert_eq!(house.links(), 0);
     assert_eq!(house.gatepost.database.count("users"), users);
     // No code was redeemed.
@@ -157,16 +141,14 @@ fn a_provider_that_no_enabled_client_allows_is_not_offered_for_the_account() {
     let house = House::start_with(with_staff(false), &json!({}), &[]);
     let page = Traveller::new().visit(&house.address("/account"));
     page.assert_says("Sign-in other");
-    assert!(!names_up(&page), "{}", page.text());
+    assert_does_not_name_up(&page);
     let mut alice = house.alice();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
     answer.assert_says(UNAVAILABLE);
-    assert!(!names_up(&answer), "{}", answer.text());
+    assert_does_not_name_up(&answer);
 
-    house
-        .gatepost
-        .apply(&json!({"clients": with_staff(true)["clients"]}));
-    assert!(names_up(
-        &Traveller::new().visit(&house.address("/account"))
-    ));
+    let enabled = json!({"clients": with_staff(true)["clients"]});
+    house.gatepost.apply(&enabled);
+    let page = Traveller::new().visit(&house.address("/account"));
+    page.assert_says_each("Sign-in up | value=\"up\"");
 }

@@ -10,6 +10,7 @@ use gatepost::store::folds;
 use crate::admin_applications::{anna, boss, page, start, uses};
 use crate::support::claims::Says;
 use crate::support::gatepost::Gatepost;
+use crate::support::tables::rows_of;
 
 const AMY: &str = r#"<a href="/admin/people/sub%7Camy"><bdi>amy</bdi></a>"#;
 const BOSS: &str = r#"<a href="/admin/people/sub%7Cboss"><bdi>boss</bdi></a>"#;
@@ -30,12 +31,13 @@ fn events_are_sentences_that_are_chosen_by_words_and_found_by_what_is_read_out()
     let (mut boss, mut anna) = (boss(&gatepost), anna(&gatepost));
     let by_boss = |more: &str| format!(r#"{{"by":"admin","admin":"sub|boss"{more}}}"#);
     let disabled = by_boss(r#","old":{"enabled":true},"new":{"enabled":false}"#);
+    let removed = by_boss(r#","factor":"all""#);
     for (event, sub, request_id, detail) in [
         (
             "factor_removed",
             "sub|amy",
             "ab12cd34ef567890",
-            by_boss(r#","factor":"all""#).as_str(),
+            removed.as_str(),
         ),
         ("user_changed", "sub|gus", "1", &disabled),
         ("user_changed", "sub|amy", "2", r#"{"by":"operator"}"#),
@@ -70,23 +72,23 @@ fn events_are_sentences_that_are_chosen_by_words_and_found_by_what_is_read_out()
     // Each kind, and one event of it and one that is not.
     let letter = "was sent an e-mail";
     assert!(!usual.contains(letter), "{usual}");
-    for (kind, there, elsewhere) in [
-        ("background", letter, "opened"),
-        ("everything", letter, "spam"),
-        ("administrators", "disabled", "by an operator"),
-        ("failures", "further failures", "disabled"),
-        ("sign-ins", " signed in</p>", "opened"),
-        ("factors", "removed all", "opened"),
-        ("people", "was removed", "removed all"),
-        ("applications", "opened", "was removed"),
-        ("factor_removed", "removed all", "disabled"),
-    ] {
+    for [kind, there, elsewhere] in rows_of(
+        "
+        background     | was sent an e-mail | opened
+        everything     | was sent an e-mail | spam
+        administrators | disabled           | by an operator
+        failures       | further failures   | disabled
+        sign-ins       | signed in</p>      | opened
+        factors        | removed all        | opened
+        people         | was removed        | removed all
+        applications   | opened             | was removed
+        factor_removed | removed all        | disabled
+    ",
+    ) {
         let found = page(&mut boss, &format!("/admin/audit?event={kind}"));
         let list = found.split_once("</form>").unwrap().1;
-        assert!(
-            list.contains(there) && !list.contains(elsewhere),
-            "{kind}: {found}"
-        );
+        list.assert_says_for(kind, there);
+        list.assert_says_not_for(kind, elsewhere);
         let chosen = [
             format!("<option value=\"{kind}\" selected>"),
             format!("<option selected>{kind}<"),
@@ -95,26 +97,21 @@ fn events_are_sentences_that_are_chosen_by_words_and_found_by_what_is_read_out()
         assert!(is_chosen, "{kind}: {found}");
     }
     // As it is read out, and what is usually left out, too.
-    for (typed, sentence) in [
-        ("AB12+cd34-EF56+7890", "removed all second factors"),
-        ("b4c5.d6", "A sign-in with another service failed"),
-        ("3", letter),
-    ] {
-        let found = page(
-            &mut boss,
-            &format!("/admin/audit?event=&person=&day=&reference={typed}"),
-        );
-        assert_eq!(
-            found.matches("<details class=\"hint\">").count(),
-            1,
-            "{found}"
-        );
-        assert!(found.contains(sentence), "{typed}: {found}");
+    for [typed, sentence] in rows_of(
+        "
+        AB12+cd34-EF56+7890 | removed all second factors
+        b4c5.d6             | A sign-in with another service failed
+        3                   | was sent an e-mail
+    ",
+    ) {
+        let asked = format!("/admin/audit?event=&person=&day=&reference={typed}");
+        let found = page(&mut boss, &asked);
+        let events = found.matches("<details class=\"hint\">");
+        assert_eq!(events.count(), 1, "{found}");
+        found.assert_says_for(typed, sentence);
     }
     let other_day = page(&mut boss, "/admin/audit?reference=3&day=2020-01-01");
-    for said in ["Nothing was found.", "Most refusals leave no event here."] {
-        assert!(other_day.contains(said), "{said}: {other_day}");
-    }
+    other_day.assert_says_each("Nothing was found. | Most refusals leave no event here.");
     // Whoever is out of reach is named as before, and nobody out of reach is found.
     let hers = page(&mut anna, "/admin/audit");
     let removed = format!("<p><bdi>sub|boss</bdi> removed all second factors of {AMY}</p>");
@@ -138,50 +135,34 @@ fn the_picture_counts_people_within_reach_and_tells_what_is_not_counted() {
     ] {
         tell(&gatepost, &within(second), event, sub, "1", detail);
     }
-    gatepost.run_sql(&format!(
-        "UPDATE installation SET created_at = {}",
-        within(0)
-    ));
+    let created = within(0);
+    gatepost.run_sql(&format!("UPDATE installation SET created_at = {created}"));
     let store = gatepost.database.store();
     folds::fold(&store, time_of_day(), Duration::from_secs(86_400)).unwrap();
     // Of that hour, the cells of the table.
     let counted = |page: &str| {
         let time = timestamp::format(Instant::from_seconds(i64::from(hour) * 3_600));
-        let (_, row) = page
-            .split_once(&format!("<time datetime=\"{time}\">"))
-            .unwrap();
+        let start = format!("<time datetime=\"{time}\">");
+        let (_, row) = page.split_once(&start).unwrap();
         let (row, _) = row.split_once("</tr>").unwrap();
         let cells = row.split("<td>").skip(1);
-        cells
-            .map(|cell| cell.split('<').next().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        let cells = cells.map(|cell| cell.split('<').next().unwrap());
+        cells.collect::<Vec<_>>().join(" ")
     };
     let (mut boss, mut anna) = (boss(&gatepost), anna(&gatepost));
     let all = page(&mut boss, "/admin/audit");
-    assert_eq!(counted(&all), ["3", "2", "17", "4"]);
+    assert_eq!(counted(&all), "3 2 17 4");
     // What is only counted or turned away is drawn apart, and flattens nothing.
-    for most in [
-        "Failed attempts, at most 2 an",
-        "or turned away, at most 21 an",
-    ] {
-        assert!(all.contains(most), "{most}: {all}");
-    }
+    all.assert_says_each("Failed attempts, at most 2 an | or turned away, at most 21 an");
     assert_eq!(all.matches("<rect class=\"in\"").count(), 1, "{all}");
     let unknown = all.matches("<rect class=\"unknown\"").count();
-    assert_eq!(
-        unknown,
-        all.matches("Not counted yet</td>").count(),
-        "{all}"
-    );
+    let not_counted = all.matches("Not counted yet</td>").count();
+    assert_eq!(unknown, not_counted, "{all}");
     assert!(unknown > 100, "{unknown}");
-    assert_eq!(
-        counted(&page(&mut anna, "/admin/audit")),
-        ["2", "1", "0", "0"]
-    );
+    assert_eq!(counted(&page(&mut anna, "/admin/audit")), "2 1 0 0");
     // The list of people has the day.
     let people = page(&mut boss, "/admin/people?q=amy");
-    let mut database = gatepost.database.client();
     let written = "SELECT to_char(date '1970-01-01' + day, 'YYYY-MM-DD') FROM user_uses WHERE sub = 'sub|amy'";
-    let day: String = database.query_one(written, &[]).unwrap().get(0);
+    let day: String = gatepost.database.value(written, &[]);
     people.assert_says(&format!("<time datetime=\"{day}\">"));
 }

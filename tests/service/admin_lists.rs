@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::admin_people::{ON, admin_by, post_to};
+use crate::support::flow::with_members;
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::tables::rows_of;
@@ -12,15 +13,11 @@ use crate::support::tables::rows_of;
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 
 fn person(name: &str, full_name: &str, more: &Value) -> Value {
-    let mut person = json!({
+    let person = json!({
         "sub": format!("sub|{name}"), "username": name,
         "claims": {"name": full_name, "email": format!("{name}@wonderland.example")},
     });
-    person
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    person
+    with_members(person, more)
 }
 
 fn scene(people: Vec<Value>) -> (Gatepost, Browser) {
@@ -30,18 +27,13 @@ fn scene(people: Vec<Value>) -> (Gatepost, Browser) {
         {"name": "books", "display_name": "Bookkeeping", "description": "Opens the ledger", "given_by_administrators": true},
         {"name": "vault", "display_name": "The vault"},
     ]);
-    let mut boss = person(
-        "boss",
-        "Zoe Boss",
-        &json!({"password": BOB_PASSWORD, "totp": KEY}),
-    );
-    boss["claims"]["role"] = json!("office");
-    let mut anna = person(
-        "anna",
-        "Anna Acme",
-        &json!({"password": BOB_PASSWORD, "totp": KEY, "tenant": "acme"}),
-    );
-    anna["claims"]["role"] = json!("office");
+    let secrets = json!({"password": BOB_PASSWORD, "totp": KEY});
+    let mut boss = person("boss", "Zoe Boss", &secrets);
+    let mut anna = person("anna", "Anna Acme", &secrets);
+    anna["tenant"] = json!("acme");
+    for admin in [&mut boss, &mut anna] {
+        admin["claims"]["role"] = json!("office");
+    }
     registered["users"] = Value::from([people, vec![boss, anna]].concat());
     let gatepost = Gatepost::start_with(&registered, &ON);
     let boss = admin_by(&gatepost, "boss", "", 0);
@@ -50,25 +42,22 @@ fn scene(people: Vec<Value>) -> (Gatepost, Browser) {
 
 /// The names of a page of people.
 fn names(page: &Answer) -> Vec<String> {
-    assert_eq!(page.status, 200, "{}", page.text());
+    page.assert_status(200);
     let text = page.text();
     let list = text.split("<tbody>").nth(1).unwrap_or_default();
     let rows = list.split("<th scope=\"row\">").skip(1);
-    let names = rows.map(|row| {
+    let name = |row: &str| {
         row.split("<bdi>")
-            .nth(1)
-            .unwrap()
+            .nth(1)?
             .split("</bdi>")
             .next()
-            .unwrap()
-            .to_owned()
-    });
-    names.collect()
+            .map(str::to_owned)
+    };
+    rows.map(|row| name(row).unwrap()).collect()
 }
 
 fn found(browser: &mut Browser, query: &str) -> Vec<String> {
-    let page = browser.get(&format!("/admin/people?{query}"));
-    names(&page)
+    names(&browser.get(&format!("/admin/people?{query}")))
 }
 
 /// The address behind a link of the page with these words.
@@ -82,20 +71,16 @@ fn way(page: &Answer, words: &str) -> Option<String> {
 #[test]
 fn everybody_is_on_one_page_there_and_back() {
     let people = (0..58).map(|number| {
-        let tenant = if number % 3 == 0 {
-            json!({"tenant": "acme"})
-        } else {
-            json!({})
+        let tenant = match number % 3 {
+            0 => json!({"tenant": "acme"}),
+            _ => json!({}),
         };
-        person(
-            &format!("p{number:02}"),
-            &format!("Person {number:02}"),
-            &tenant,
-        )
+        let name = format!("Person {number:02}");
+        person(&format!("p{number:02}"), &name, &tenant)
     });
     let (_gatepost, mut boss) = scene(people.collect());
     let mut page = boss.get("/admin/people");
-    assert!(page.text().contains("Found: 60"), "{}", page.text());
+    page.assert_says("Found: 60");
     assert_eq!(way(&page, "Previous page"), None);
     let mut pages = vec![names(&page)];
     while let Some(next) = way(&page, "Next page") {
@@ -162,36 +147,32 @@ fn people_are_found_by_role_and_state() {
         person["claims"]["role"] = json!([role]);
         person
     };
+    let with = |name: &str, more: Value| person(name, name, &more);
     let (_gatepost, mut boss) = scene(vec![
         with_role("ann", "books"),
         with_role("ben", "vault"),
-        person("cleo", "cleo", &json!({"password": BOB_PASSWORD})),
-        person(
-            "dan",
-            "dan",
-            &json!({"password": BOB_PASSWORD, "totp": KEY}),
-        ),
-        person(
-            "eve",
-            "eve",
-            &json!({"password": BOB_PASSWORD, "enabled": false}),
-        ),
+        with("cleo", json!({"password": BOB_PASSWORD})),
+        with("dan", json!({"password": BOB_PASSWORD, "totp": KEY})),
+        with("eve", json!({"password": BOB_PASSWORD, "enabled": false})),
     ]);
-    for (query, expected) in [
-        ("role=books", &["ann"][..]),
-        ("role=books&q=a", &["ann"]),
-        ("role=books&q=b", &[]),
-        ("role=nothing", &[]),
-        ("state=invited", &["ann", "ben"]),
-        ("state=invited&role=vault", &["ben"]),
-        ("state=disabled", &["eve"]),
-        ("state=no-second-factor", &["cleo"]),
-        ("state=no-second-factor&q=dan", &[]),
-    ] {
-        assert_eq!(found(&mut boss, query), expected, "{query}");
+    for [query, expected] in rows_of(
+        "
+        role=books                   | ann
+        role=books&q=a               | ann
+        role=books&q=b               |
+        role=nothing                 |
+        state=invited                | ann ben
+        state=invited&role=vault     | ben
+        state=disabled               | eve
+        state=no-second-factor       | cleo
+        state=no-second-factor&q=dan |
+    ",
+    ) {
+        let found = found(&mut boss, query).join(" ");
+        assert_eq!(found, expected, "{query}");
     }
     let page = boss.get("/admin/people?role=books");
-    assert!(page.text().contains("Bookkeeping"), "{}", page.text());
+    page.assert_says("Bookkeeping");
 }
 
 #[test]
@@ -199,33 +180,25 @@ fn administrators_give_the_registered_roles_that_say_so() {
     let (gatepost, mut boss) = scene(vec![person("ann", "Ann", &json!({}))]);
     let address = "/admin/people/sub%7Cann";
     let page = boss.get(address);
-    let text = page.text();
-    for said in ["Bookkeeping", "Opens the ledger"] {
-        assert!(text.contains(said), "{said}: {text}");
-    }
-    assert!(!text.contains("The vault"), "{text}");
+    page.assert_says_each("Bookkeeping | Opens the ledger");
+    page.assert_says_not("The vault");
     let save = |role: &'static str| {
+        let address = ("address", "ann@wonderland.example");
         [
             ("decision", "save"),
             ("name", "Ann"),
-            ("address", "ann@wonderland.example"),
+            address,
             ("role", role),
         ]
     };
-    let saved = post_to(&mut boss, address, &page, &save("books"));
-    assert_eq!(saved.status, 200, "{}", saved.text());
+    post_to(&mut boss, address, &page, &save("books")).assert_status(200);
     let role = || -> String {
-        gatepost.database.value(
-            "SELECT claims ->> 'role' FROM users WHERE sub = 'sub|ann'",
-            &[],
-        )
+        let role = "SELECT claims ->> 'role' FROM users WHERE sub = 'sub|ann'";
+        gatepost.database.value(role, &[])
     };
     assert_eq!(role(), "[\"books\"]");
     let page = boss.get(address);
-    assert_eq!(
-        post_to(&mut boss, address, &page, &save("vault")).status,
-        400
-    );
+    post_to(&mut boss, address, &page, &save("vault")).assert_status(400);
     // The row of the role decides when it is written, whatever the server has read.
     let page = boss.get(address);
     gatepost.run_sql("UPDATE roles SET document = document - 'given_by_administrators'");
@@ -235,11 +208,8 @@ fn administrators_give_the_registered_roles_that_say_so() {
 
 #[test]
 fn what_does_not_come_back_is_asked_first_and_told_after() {
-    let (_gatepost, mut boss) = scene(vec![person(
-        "ann",
-        "Ann <b>",
-        &json!({"password": BOB_PASSWORD, "totp": KEY}),
-    )]);
+    let secrets = json!({"password": BOB_PASSWORD, "totp": KEY});
+    let (_gatepost, mut boss) = scene(vec![person("ann", "Ann <b>", &secrets)]);
     let address = "/admin/people/sub%7Cann";
     for [label, decision, asks, told] in rows_of("
         Remove all second factors | remove_factors | The factors do not come back | All second factors of
@@ -248,14 +218,10 @@ fn what_does_not_come_back_is_asked_first_and_told_after() {
     ") {
         let page = boss.get(address);
         let asking = boss.get(&way(&page, label).unwrap());
-        let text = asking.text();
-        assert!(
-            text.contains(asks) && text.contains("Ann &lt;b&gt;"),
-            "{text}"
-        );
-        assert!(!text.contains("Ann <b>"), "{text}");
+        asking.assert_says_each(&format!("{asks} | Ann &lt;b&gt;"));
+        asking.assert_says_not("Ann <b>");
         let done = post_to(&mut boss, address, &asking, &[("decision", decision)]);
-        assert!(done.text().contains(told), "{}", done.text());
+        done.assert_says(told);
     }
     // Nobody is asked about what they may not do.
     let own = boss.get("/admin/people/sub%7Cboss?ask=disable");

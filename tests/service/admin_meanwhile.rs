@@ -27,29 +27,17 @@ fn what_was_typed_and_what_is_stored_now_are_shown_to_whoever_was_slower() {
     let (mut boss, mut anna) = (boss(&gatepost), anna(&gatepost));
     let address = person_page("amy");
     let page = anna.get(&address);
-    is_done(&act(
-        &mut boss,
-        "amy",
-        &typed("Amy <b>Ames</b>", "ames@example.com"),
-    ));
+    let ames = typed("Amy <b>Ames</b>", "ames@example.com");
+    is_done(&act(&mut boss, "amy", &ames));
     let before = row(&gatepost, "amy");
-    let slower = post_to(
-        &mut anna,
-        &address,
-        &page,
-        &typed("Amy Adams", "adams@example.com"),
-    );
+    let adams = typed("Amy Adams", "adams@example.com");
+    let slower = post_to(&mut anna, &address, &page, &adams);
     tells(&slower, "was changed meanwhile, so nothing was done");
-    tells(
-        &slower,
-        "Stored now: <strong><bdi>Amy &lt;b&gt;Ames&lt;/b&gt;",
-    );
-    tells(&slower, "Stored now: <strong><bdi>ames@example.com");
-    assert_eq!(value_of(&slower, "name").as_deref(), Some("Amy Adams"));
-    assert_eq!(
-        value_of(&slower, "address").as_deref(),
-        Some("adams@example.com")
-    );
+    slower.assert_says("Stored now: <strong><bdi>Amy &lt;b&gt;Ames&lt;/b&gt;");
+    slower.assert_says("Stored now: <strong><bdi>ames@example.com");
+    for (field, typed) in [("name", "Amy Adams"), ("address", "adams@example.com")] {
+        assert_eq!(value_of(&slower, field).as_deref(), Some(typed));
+    }
     assert_eq!(row(&gatepost, "amy"), before);
     // What it shows can be sent.
     let fields = typed("Amy Adams", "ames@example.com");
@@ -72,8 +60,8 @@ fn whoever_is_gone_is_said_to_be_gone_to_those_alone_who_saw_them() {
     gatepost.run_well(&["user", "remove", "amy", "--tenant", "acme"], "");
     let gone = post_to(&mut anna, &address, &page, &[("decision", "disable")]);
     tells(&gone, "is not there any more, so nothing was done");
-    anna.get(&address)
-        .assert_error_page(404, "GP1007", "asked for");
+    let asked_for = anna.get(&address);
+    asked_for.assert_error_page(404, "GP1007", "asked for");
     let other = boss.get(&person_page("abe"));
     let refused = post_to(&mut boss, &address, &other, &[("decision", "disable")]);
     refused.assert_error_page(404, "GP1007", "a form of somebody else");

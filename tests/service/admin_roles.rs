@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::admin_people::{ON, admin_by, events, post_to};
+use crate::support::claims::Says;
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::waiting::{SOON, await_that};
@@ -100,30 +101,14 @@ fn roles_are_listed_with_whom_they_have_within_reach_alone() {
     let gatepost = scene();
     let mut boss = admin_by(&gatepost, "boss", "", 0);
     let page = boss.get("/admin/roles");
-    for role in [
-        "Bookkeeping",
-        "Opens the ledger",
-        "The vault",
-        "secret-project",
-        "staff",
-    ] {
-        says(&page, role);
-    }
+    page.assert_says_each("Bookkeeping | Opens the ledger | The vault | secret-project | staff");
     says(&page, "People: 4");
     let people = boss.get("/admin/people");
     says(&people, "<option value=\"staff\">staff</option>");
     says(&people, "<option value=\"vault\">The vault</option>");
     let page = boss.get("/admin/roles/books");
-    for said in [
-        "Opens the ledger",
-        "The ledger",
-        "The globex-only",
-        "Found: 4",
-        "ann Brandt",
-        "gus Brandt",
-    ] {
-        says(&page, said);
-    }
+    page.assert_says_each("Opens the ledger | The ledger | The globex-only");
+    page.assert_says_each("Found: 4 | ann Brandt | gus Brandt");
     // Nothing of another tenant is shown or counted.
     let mut anna = admin_by(&gatepost, "anna", "acme", 0);
     let page = anna.get("/admin/roles");
@@ -131,9 +116,7 @@ fn roles_are_listed_with_whom_they_have_within_reach_alone() {
     does_not_say(&page, "secret-project");
     let page = anna.get("/admin/roles/books");
     says(&page, "Found: 1");
-    for unsaid in ["gus", "ann Brandt", "globex-only", "Delete"] {
-        does_not_say(&page, unsaid);
-    }
+    page.assert_says_none("gus | ann Brandt | globex-only | Delete");
     let page = anna.get("/admin/roles/secret-project");
     says(&page, "This role is not there, or no longer.");
     assert_eq!(anna.get("/admin/roles/secret-project%00").status, 404);
@@ -149,10 +132,8 @@ fn whoever_takes_a_role_from_people_of_a_page_stays_on_it() {
     let behind = "/admin/roles/archive?after=sub%7Cp24&ui_locales=en";
     let page = boss.get(behind);
     says(&page, "No application asks for this role.");
-    says(
-        &page,
-        "action=\"/admin/roles/archive?after=sub%7Cp24&amp;ui_locales=en\"",
-    );
+    let form = "action=\"/admin/roles/archive?after=sub%7Cp24&amp;ui_locales=en\"";
+    says(&page, form);
     let ticked = [("decision", "take"), ("person", "sub|p25")];
     let taken = post_to(&mut boss, behind, &page, &ticked);
     says(&taken, "The role was taken from ");
@@ -177,9 +158,7 @@ fn a_role_is_taken_from_all_who_are_ticked_or_from_nobody() {
         assert_eq!(roles_of(&gatepost, "ann"), r#"["books", "staff"]"#);
     }
     let taken = take(&mut boss, &page, &["ann", "gus"]);
-    says(&taken, "The role was taken from ");
-    says(&taken, "ann Brandt, gus Brandt");
-    says(&taken, "Found: 2");
+    taken.assert_says_each("The role was taken from | ann Brandt, gus Brandt | Found: 2");
     assert_eq!(roles_of(&gatepost, "ann"), r#"["staff"]"#);
     assert_eq!(roles_of(&gatepost, "gus"), "");
     for (sub, old, new) in [
@@ -187,10 +166,8 @@ fn a_role_is_taken_from_all_who_are_ticked_or_from_nobody() {
         ("sub|gus", json!(["books"]), json!([])),
     ] {
         let (event, detail) = events(&gatepost, sub).pop().unwrap();
-        assert_eq!(
-            (event.as_str(), &detail["by"]),
-            ("user_changed", &json!("admin"))
-        );
+        assert_eq!(event, "user_changed");
+        assert_eq!(detail["by"], "admin");
         assert_eq!(
             (&detail["old"]["role"], &detail["new"]["role"]),
             (&old, &new)
@@ -223,18 +200,14 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
         says(&delete(role), "somebody whom you cannot change");
     }
     gatepost.run_sql("UPDATE users SET claims = '{\"role\": \"books\"}' WHERE username = 'vic'");
-    says(
-        &delete("books"),
-        "while applications ask for it: <strong><bdi>The globex-only, The ledger",
-    );
+    let asked_for = "while applications ask for it: <strong><bdi>The globex-only, The ledger";
+    says(&delete("books"), asked_for);
     assert_eq!(roles_of(&gatepost, "ben"), r#"["books"]"#);
     assert_eq!(gatepost.database.count("roles"), 3);
     let epoch = "SELECT epoch FROM users WHERE username = 'cleo'";
     let before: i64 = gatepost.database.value(epoch, &[]);
-    says(
-        &delete("archive"),
-        "<bdi>The archive</bdi></strong> was deleted",
-    );
+    let deleted = "<bdi>The archive</bdi></strong> was deleted";
+    says(&delete("archive"), deleted);
     assert_eq!(roles_of(&gatepost, "cleo"), "");
     assert_eq!(gatepost.database.value::<i64>(epoch, &[]), before);
     let event = "SELECT detail ->> 'admin' FROM audit_events WHERE event = 'registration_removed'";
@@ -242,10 +215,9 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
     // Meanwhile it went.
     gatepost.run_sql("UPDATE clients SET metadata = metadata - 'allowed_roles'");
     gatepost.run_well(&["role", "remove", "books", "--yes"], "");
+    let gone = "This role is not there, or no longer.";
     await_that("the role is gone", SOON, || {
-        delete("books")
-            .text()
-            .contains("This role is not there, or no longer.")
+        delete("books").text().contains(gone)
     });
 }
 
@@ -279,22 +251,19 @@ fn every_member_stands_on_a_page_however_many_there_are() {
     );
     let mut anna = admin_by(&gatepost, "anna", "acme", 0);
     for list in ["/admin/roles/books?", "/admin/people?role=books"] {
-        let mut seen = BTreeSet::new();
         let mut page = anna.get(list);
         says(&page, "Found: more than 1000");
-        while let Some(next) = linked_to(&page, "after") {
-            seen.extend(people_on(&page));
-            page = anna.get(&next);
-        }
-        seen.extend(people_on(&page));
+        let mut all_by = |link: &str| {
+            let mut seen = BTreeSet::from_iter(people_on(&page));
+            while let Some(next) = linked_to(&page, link) {
+                page = anna.get(&next);
+                seen.extend(people_on(&page));
+            }
+            seen
+        };
+        let seen = all_by("after");
         assert_eq!(seen.len(), 2_101, "{list}");
-        let mut back = BTreeSet::new();
-        while let Some(previous) = linked_to(&page, "before") {
-            back.extend(people_on(&page));
-            page = anna.get(&previous);
-        }
-        back.extend(people_on(&page));
-        assert_eq!(back, seen, "{list}");
+        assert_eq!(all_by("before"), seen, "{list}");
     }
     let disabled = anna.get("/admin/people?role=books&state=disabled");
     does_not_say(&disabled, "Found:");
@@ -308,10 +277,8 @@ fn every_member_stands_on_a_page_however_many_there_are() {
         page = anna.get(&next);
     }
     says(&page, "Write more of the name to find the others.");
-    does_not_say(
-        &anna.get("/admin/people?q=bulk&state=disabled"),
-        "more than 0",
-    );
+    let disabled = anna.get("/admin/people?q=bulk&state=disabled");
+    does_not_say(&disabled, "more than 0");
 }
 
 /// Where the link leads that has this parameter.
@@ -348,17 +315,9 @@ fn who_may_open_an_application_is_told_there_and_by_the_person() {
         &page,
         "Roles<br><bdi>Bookkeeping</bdi><br><bdi>The vault</bdi>",
     );
-    for said in [
-        "<h1><bdi>The ledger</bdi></h1>",
-        "Who may open it",
-        "Found: 3",
-        "ann Brandt",
-        "vic Brandt",
-    ] {
-        says(&page, said);
-    }
-    does_not_say(&page, "gus Brandt");
-    does_not_say(&page, "type=\"checkbox\"");
+    says(&page, "<h1><bdi>The ledger</bdi></h1>");
+    page.assert_says_each("Who may open it | Found: 3 | ann Brandt | vic Brandt");
+    page.assert_says_none("gus Brandt | type=\"checkbox\"");
     let everybody = boss.get("/admin/applications/intranet");
     says(&everybody, "<span class=\"badge warning\">Everybody</span>");
     let mut anna = admin_by(&gatepost, "anna", "acme", 0);
@@ -367,16 +326,12 @@ fn who_may_open_an_application_is_told_there_and_by_the_person() {
     does_not_say(&page, "ann Brandt");
 
     let ann = boss.get("/admin/people/sub%7Cann");
-    for said in [
-        "Bookkeeping",
-        "The ledger",
+    ann.assert_says_each("Bookkeeping | The ledger | open to everybody: 1");
+    ann.assert_says_each("Help them sign in | End access");
+    says(
+        &ann,
         "Last used on <time datetime=\"2024-10-04\">4 Oct 2024</time>",
-        "open to everybody: 1",
-        "Help them sign in",
-        "End access",
-    ] {
-        says(&ann, said);
-    }
+    );
     does_not_say(&ann, "globex-only");
     let vic = boss.get("/admin/people/sub%7Cvic");
     says(&vic, "The vault");
@@ -407,10 +362,8 @@ fn the_report_has_a_row_for_each_person_and_role() {
     );
     let report = gatepost.run_well(&["access", "--csv"], "");
     let lines = Vec::from_iter(report.lines());
-    assert_eq!(
-        lines[0],
-        "client_id,application,user_name,name,sub,role,since,last_used"
-    );
+    let heads = "client_id,application,user_name,name,sub,role,since,last_used";
+    assert_eq!(lines[0], heads);
     for row in [
         "intranet,The intranet,*,,*,,,2024-10-05",
         "globex-only,The globex-only,gus,gus Brandt,sub|gus,books,2026-03-01T10:00:00Z,",
@@ -442,14 +395,10 @@ fn what_is_open_to_several_tenants_is_open_to_people_without_one() {
     let gatepost = Gatepost::start_with(&registered, &ON);
     let mut boss = admin_by(&gatepost, "boss", "", 0);
     let application = boss.get("/admin/applications/several");
-    for said in ["Found: 2", "ann Brandt", "gus Brandt"] {
-        says(&application, said);
-    }
+    application.assert_says_each("Found: 2 | ann Brandt | gus Brandt");
     let ann = boss.get("/admin/people/sub%7Cann");
     says(&ann, "The several");
     does_not_say(&ann, "globex-only");
     let report = gatepost.run_well(&["access", "--client", "several"], "");
-    for sub in ["sub|ann", "sub|gus"] {
-        assert!(report.contains(sub), "{report}");
-    }
+    report.assert_says_each("sub|ann | sub|gus");
 }

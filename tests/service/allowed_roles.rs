@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
     authorize_path, code, issued, redeem_with, sign_in, text, userinfo, with_clients,
@@ -10,7 +11,8 @@ use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
 use crate::support::http::{Answer, Browser};
-use crate::support::offline::introspect_as;
+use crate::support::offline::{client, introspect_as};
+use crate::support::tables::cases;
 
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 
@@ -18,27 +20,19 @@ const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 fn start() -> Gatepost {
     let roles = json!(["admin", "staff"]);
     let offline = "openid profile offline_access orders.read";
-    let clients = [
-        (
-            "staff",
-            json!({"allowed_roles": roles, "scope": offline, "grant_types": ["authorization_code", "refresh_token"]}),
-        ),
-        (
-            "direct",
-            json!({"allowed_roles": roles, "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
-        ),
-        ("everybody", json!({"scope": "openid orders.read"})),
-        (
-            "relay",
-            json!({"scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
-                   "token_exchange": {"from_clients": ["staff"], "to_resources": ["https://orders.example"]}}),
-        ),
-        (
-            "gateway",
-            json!({"allowed_roles": roles, "scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
-                   "token_exchange": {"from_clients": ["everybody"], "to_resources": ["https://orders.example"]}}),
-        ),
-    ];
+    let to_orders =
+        |from: &str| json!({"from_clients": [from], "to_resources": ["https://orders.example"]});
+    let clients = json!({
+        "staff": {"allowed_roles": roles, "scope": offline, "grant_types": ["authorization_code", "refresh_token"]},
+        "direct": {"allowed_roles": roles, "scope": "openid", "grant_types": ["password"], "response_types": [],
+                   "redirect_uris": []},
+        "everybody": {"scope": "openid orders.read"},
+        "relay": {"scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
+                  "token_exchange": to_orders("staff")},
+        "gateway": {"allowed_roles": roles, "scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [],
+                    "redirect_uris": [], "token_exchange": to_orders("everybody")},
+    });
+    let clients: Vec<(&str, Value)> = cases(&clients).map(|(id, one)| (id, one.clone())).collect();
     Gatepost::start_with(&with_clients(document(), &clients), &[])
 }
 
@@ -53,6 +47,12 @@ fn give_role(gatepost: &Gatepost, username: &str, role: &str) {
     gatepost.run_well(&["user", "set", username, &format!("role={role}")], "");
 }
 
+/// A code for that path, redeemed as that client.
+fn tokens(gatepost: &Gatepost, browser: &mut Browser, client_id: &str, path: &str) -> Value {
+    let code = code(browser, path);
+    issued(&redeem_with(gatepost, client_id, &code, &[]))
+}
+
 fn refresh(gatepost: &Gatepost, tokens: &Value) -> Answer {
     let form = [
         ("grant_type", "refresh_token"),
@@ -63,8 +63,7 @@ fn refresh(gatepost: &Gatepost, tokens: &Value) -> Answer {
 
 fn is_the_closed_page(page: &Answer, name: &str) {
     page.assert_stays(403);
-    page.assert_says("not open to your account");
-    page.assert_says(name);
+    page.assert_says_each(&format!("not open to your account | {name}"));
     page.assert_says_not("value=\"continue\"");
 }
 
@@ -75,7 +74,7 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     let mut bob = signed_in_as(&gatepost, "bob", BOB_PASSWORD);
     let page = bob.get(&path);
     is_the_closed_page(&page, "Bob");
-    assert!(page.text().contains("First shop"), "{}", page.text());
+    page.assert_says("First shop");
     is_the_closed_page(&device::decide(&mut bob, &page, "continue", &[]), "Bob");
     let refused = device::decide(&mut bob, &page, "cancel", &[]);
     refused.assert_leads_to(&format!("{RP1}?error=access_denied&"));
@@ -84,7 +83,7 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     gatepost.await_log("the reason", |log| log.contains("GP1139"));
 
     let form = device::decide(&mut bob, &page, "another", &[]);
-    assert!(form.text().contains("name=\"password\""), "{}", form.text());
+    form.assert_says("name=\"password\"");
     let answer = sign_in(&mut bob, &form, "alice", ALICE_PASSWORD);
     answer.assert_leads_to(&format!("{RP1}?code="));
     // Everybody else's application is open to bob as before.
@@ -94,35 +93,21 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
 #[test]
 fn who_signs_in_for_it_is_told_at_once_and_a_role_given_since_counts() {
     let gatepost = start();
-    for prompt in [
-        &[][..],
-        &[("prompt", "login")],
-        &[("prompt", "consent")],
-        &[("prompt", "select_account")],
-    ] {
+    for prompt in ["", "login", "consent", "select_account"] {
         let mut browser = gatepost.browser();
-        let page = browser.visit(&authorize_path("staff", RP1, prompt));
+        let page = browser.visit(&authorize_path("staff", RP1, &[("prompt", prompt)]));
         is_the_closed_page(&sign_in(&mut browser, &page, "bob", BOB_PASSWORD), "Bob");
     }
     let mut browser = signed_in_as(&gatepost, "bob", BOB_PASSWORD);
     give_role(&gatepost, "bob", r#"["user", "staff"]"#);
-    let tokens = issued(&redeem_with(
-        &gatepost,
-        "staff",
-        &code(&mut browser, &authorize_path("staff", RP1, &[])),
-        &[],
-    ));
+    let path = authorize_path("staff", RP1, &[]);
+    let tokens = tokens(&gatepost, &mut browser, "staff", &path);
     userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
     for role in ["Staff", "sta", r#"["user", 7]"#, "null", r#"{"staff": 1}"#] {
-        gatepost
-            .database
-            .client()
-            .execute(
-                "UPDATE users SET claims = claims || jsonb_build_object('role', $1::jsonb) WHERE username = 'bob'",
-                &[&serde_json::from_str::<Value>(role).unwrap_or_else(|_| json!(role))],
-            )
-            .unwrap();
-        is_the_closed_page(&browser.get(&authorize_path("staff", RP1, &[])), "Bob");
+        let sql = "UPDATE users SET claims = claims || jsonb_build_object('role', $1::jsonb) WHERE username = 'bob'";
+        let role: Value = serde_json::from_str(role).unwrap_or_else(|_| json!(role));
+        gatepost.database.client().execute(sql, &[&role]).unwrap();
+        is_the_closed_page(&browser.get(&path), "Bob");
     }
 }
 
@@ -131,12 +116,7 @@ fn a_role_taken_away_ends_codes_and_refreshes_until_it_is_given_back() {
     let gatepost = start();
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let path = authorize_path("staff", RP1, &[("scope", "openid offline_access")]);
-    let tokens = issued(&redeem_with(
-        &gatepost,
-        "staff",
-        &code(&mut alice, &path),
-        &[],
-    ));
+    let tokens = tokens(&gatepost, &mut alice, "staff", &path);
     let late = code(&mut alice, &path);
     give_role(&gatepost, "alice", "user");
     redeem_with(&gatepost, "staff", &late, &[]).assert_refused(400, "invalid_grant", "code");
@@ -156,10 +136,10 @@ fn is_alive(gatepost: &Gatepost, client_id: &str, token: &str) -> bool {
     let answer = userinfo(gatepost, token);
     let told = introspect_as(gatepost, (client_id, CONF1_SECRET), token);
     match answer.status {
-        200 => assert!(
-            answer.json()["sub"] == told["sub"] && told["active"] == true,
-            "{told}"
-        ),
+        200 => {
+            assert_eq!(answer.json()["sub"], told["sub"], "{told}");
+            assert_eq!(told["active"], true, "{told}");
+        }
         _ => {
             answer.assert_refused(401, "invalid_token", client_id);
             assert_eq!(told, json!({"active": false}), "{client_id}");
@@ -184,21 +164,13 @@ fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let mut token_of = |client_id: &str| {
         let path = authorize_path(client_id, RP1, &[("scope", "openid orders.read")]);
-        let tokens = issued(&redeem_with(
-            &gatepost,
-            client_id,
-            &code(&mut alice, &path),
-            &[],
-        ));
+        let tokens = tokens(&gatepost, &mut alice, client_id, &path);
         text(&tokens, "access_token").to_owned()
     };
     let (staff, everybody) = (token_of("staff"), token_of("everybody"));
     let exchanged = |client_id: &str, token: &str| {
-        text(
-            &issued(&exchange(&gatepost, client_id, token)),
-            "access_token",
-        )
-        .to_owned()
+        let tokens = issued(&exchange(&gatepost, client_id, token));
+        text(&tokens, "access_token").to_owned()
     };
     // One of a client that asks for a role, and one that was made from a token of such a client.
     let (gateway, relay) = (exchanged("gateway", &everybody), exchanged("relay", &staff));
@@ -228,21 +200,12 @@ fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
 #[test]
 fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowered() {
     let mut document = with_clients(document(), &[("plain", json!({})), ("raised", json!({}))]);
-    let raised = document["clients"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .position(|client| client["client_id"] == "raised");
     let mut gatepost = Gatepost::start_with(&document, &[]);
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let [of_plain, of_raised] = ["plain", "raised"].map(|client_id| {
-        let tokens = redeem_with(
-            &gatepost,
-            client_id,
-            &code(&mut alice, &authorize_path(client_id, RP1, &[])),
-            &[],
-        );
-        text(&issued(&tokens), "access_token").to_owned()
+        let path = authorize_path(client_id, RP1, &[]);
+        let tokens = tokens(&gatepost, &mut alice, client_id, &path);
+        text(&tokens, "access_token").to_owned()
     });
     let own = [("grant_type", "client_credentials")];
     let own = issued(&gatepost.token("conf1", &own));
@@ -251,7 +214,7 @@ fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowere
             .map(|(client_id, token)| is_alive(gatepost, client_id, token))
     };
     for (minimum_acr, of_raised_lives) in [("1", true), ("2", false), ("phr", false), ("1", true)] {
-        document["clients"][raised.unwrap()]["minimum_acr"] = json!(minimum_acr);
+        client(&mut document, "raised")["minimum_acr"] = json!(minimum_acr);
         gatepost.apply(&document);
         assert_eq!(alive(&gatepost), [true, of_raised_lives], "{minimum_acr}");
     }
@@ -260,41 +223,28 @@ fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowere
     gatepost.set("GATEPOST_MINIMUM_ACR", "2");
     gatepost.serve();
     assert_eq!(alive(&gatepost), [false, false]);
-    assert_eq!(
-        introspect_as(
-            &gatepost,
-            ("conf1", CONF1_SECRET),
-            text(&own, "access_token")
-        )["active"],
-        true
-    );
+    let own = text(&own, "access_token");
+    let told = introspect_as(&gatepost, ("conf1", CONF1_SECRET), own);
+    assert_eq!(told["active"], true);
 }
 
 #[test]
 fn no_other_grant_is_a_way_around() {
     let gatepost = start();
-    let ask = |client_id: &str, form: &[(&str, &str)]| gatepost.token(client_id, form);
     let password = |username, password| {
-        ask(
-            "direct",
-            &[
-                ("grant_type", "password"),
-                ("username", username),
-                ("password", password),
-            ],
-        )
+        let form = [
+            ("grant_type", "password"),
+            ("username", username),
+            ("password", password),
+        ];
+        gatepost.token("direct", &form)
     };
     assert_eq!(password("alice", ALICE_PASSWORD).status, 200);
     password("bob", BOB_PASSWORD).assert_refused(400, "invalid_grant", "password");
     let exchanged = |username, password| {
         let mut browser = signed_in_as(&gatepost, username, password);
         let path = authorize_path("everybody", RP1, &[("scope", "openid orders.read")]);
-        let tokens = issued(&redeem_with(
-            &gatepost,
-            "everybody",
-            &code(&mut browser, &path),
-            &[],
-        ));
+        let tokens = tokens(&gatepost, &mut browser, "everybody", &path);
         exchange(&gatepost, "gateway", text(&tokens, "access_token"))
     };
     assert_eq!(exchanged("alice", ALICE_PASSWORD).status, 200);
@@ -306,28 +256,20 @@ fn no_other_grant_is_a_way_around() {
 #[test]
 fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
     let mut registered = device::document();
-    let clients = registered["clients"].as_array_mut().unwrap();
-    clients
-        .iter_mut()
-        .find(|client| client["client_id"] == TV)
-        .unwrap()["allowed_roles"] = json!(["admin"]);
+    client(&mut registered, TV)["allowed_roles"] = json!(["admin"]);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let asked = device::ask(&gatepost, TV, &[]).json();
     device::allow(&mut gatepost.browser(), &asked);
     give_role(&gatepost, "alice", "user");
     device::poll(&gatepost, TV, &asked).assert_refused(400, "invalid_grant", DEVICE_CODE);
-    let told = gatepost.run_well(&["audit", "list", "--event", "grant_refused"], "");
-    assert!(
-        told.contains(TV) && !gatepost.run_well(&["grant", "list"], "").contains(TV),
-        "{told}"
-    );
+    let told = gatepost.run_line("audit list --event grant_refused");
+    told.assert_says(TV);
+    gatepost.run_line("grant list").assert_says_not(TV);
 
     let asked = device::ask(&gatepost, TV, &[]).json();
     let mut alice = gatepost.browser();
-    is_the_closed_page(
-        &device::reach_decision(&mut alice, device::user_code(&asked)),
-        "Alice Smith",
-    );
+    let page = device::reach_decision(&mut alice, device::user_code(&asked));
+    is_the_closed_page(&page, "Alice Smith");
     let answer = device::poll(&gatepost, TV, &asked);
     answer.assert_refused(400, "authorization_pending", "nobody has decided");
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, code, decode_jwt, redeem, redeem_as, sign_in, signed_in,
+    authorize_path, code, decode_jwt, issued, redeem, redeem_as, sign_in, signed_in, text,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, RPS, document};
 use crate::support::http::{Answer, encode};
@@ -18,15 +18,22 @@ fn nasty(length: usize) -> String {
     NASTY.chars().cycle().take(length).collect()
 }
 
+fn path(changes: &[(&str, &str)]) -> String {
+    authorize_path("conf1", RP1, changes)
+}
+
+/// The names of an answer's parameters, with spaces between them.
+fn names(parameters: &BTreeMap<String, String>) -> String {
+    let names: Vec<&str> = parameters.keys().map(String::as_str).collect();
+    names.join(" ")
+}
+
 /// The parameters of an answer, and that they arrive in one place only.
 fn parameters(answer: &Answer, mode: &str) -> BTreeMap<String, String> {
     let (went, parameters) = answer.response_to(RP1);
     assert_eq!(went, mode);
-    assert_eq!(
-        usize::from(parameters.contains_key("code"))
-            + usize::from(parameters.contains_key("error")),
-        1
-    );
+    let is_either = parameters.contains_key("code") != parameters.contains_key("error");
+    assert!(is_either, "{parameters:?}");
     parameters
 }
 
@@ -34,57 +41,34 @@ fn parameters(answer: &Answer, mode: &str) -> BTreeMap<String, String> {
 fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let states = [
-        nasty(2_000),
-        "~".repeat(4_096),
-        "%".repeat(4_096),
-        String::from(" "),
-        String::from("+"),
-    ];
+    let states = [nasty(2_000), "~".repeat(4_096), "%".repeat(4_096)];
+    let states = states.iter().map(String::as_str).chain([" ", "+"]);
+    let states: Vec<&str> = states.collect();
     for mode in ["query", "fragment", "form_post"] {
         for state in &states {
-            let answer = browser.get(&authorize_path(
-                "conf1",
-                RP1,
-                &[("response_mode", mode), ("state", state)],
-            ));
+            let sent = [("response_mode", mode), ("state", state)];
+            let answer = browser.get(&path(&sent));
             let got = parameters(&answer, mode);
-            assert_eq!(
-                got.keys().collect::<Vec<_>>(),
-                ["code", "iss", "session_state", "state"],
-                "{mode}"
-            );
+            assert_eq!(names(&got), "code iss session_state state", "{mode}");
             assert_eq!(&got["state"], state, "{mode}");
             assert_eq!(&got["iss"], &gatepost.base_url, "{mode}");
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
             assert!(got["code"].len() >= 43, "{}", got["code"]);
             assert!(got["code"].bytes().all(allowed), "{}", got["code"]);
 
-            let refused = [
-                ("response_mode", mode),
-                ("state", state),
-                ("scope", "openid nope"),
-            ];
-            let got = parameters(&browser.get(&authorize_path("conf1", RP1, &refused)), mode);
-            assert_eq!(
-                got.keys().collect::<Vec<_>>(),
-                ["error", "error_description", "iss", "state"],
-                "{mode}"
-            );
+            let refused = [&sent[..], &[("scope", "openid nope")]].concat();
+            let got = parameters(&browser.get(&path(&refused)), mode);
+            let expected = "error error_description iss state";
+            assert_eq!(names(&got), expected, "{mode}");
             assert_eq!(got["error"].as_str(), "invalid_scope", "{mode}");
             assert_eq!(&got["state"], state, "{mode}");
             assert_eq!(got["iss"], gatepost.base_url);
         }
     }
     // By default a code comes in the query; a state that was not sent does not come back.
-    let got = parameters(
-        &browser.get(&authorize_path("conf1", RP1, &[("state", "")])),
-        "query",
-    );
-    assert_eq!(
-        got.keys().collect::<Vec<_>>(),
-        ["code", "iss", "session_state"]
-    );
+    let answer = browser.get(&path(&[("state", "")]));
+    let got = parameters(&answer, "query");
+    assert_eq!(names(&got), "code iss session_state");
 }
 
 #[test]
@@ -92,27 +76,21 @@ fn a_request_survives_the_pages_whole() {
     let gatepost = Gatepost::shared();
     let (state, nonce) = (nasty(2_000), nasty(500));
     let mut browser = gatepost.browser();
-    let path = authorize_path(
-        "conf1",
-        RP1,
-        &[
-            ("state", &state),
-            ("nonce", &nonce),
-            ("prompt", "login consent"),
-        ],
-    );
-    let page = browser.visit(&path);
+    let asked = [
+        ("state", &*state),
+        ("nonce", &nonce),
+        ("prompt", "login consent"),
+    ];
+    let page = browser.visit(&path(&asked));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
     consent.assert_says("asks for access");
     let answer = browser.decide(&consent, "allow", &["profile"], false);
     let got = parameters(&answer, "query");
     assert_eq!(got["state"], state);
-    let tokens = redeem(&gatepost, &got["code"]).json();
-    assert_eq!(
-        decode_jwt(tokens["id_token"].as_str().unwrap()).1["nonce"],
-        nonce.as_str()
-    );
+    let tokens = issued(&redeem(&gatepost, &got["code"]));
+    let (_, claims) = decode_jwt(text(&tokens, "id_token"));
+    assert_eq!(claims["nonce"], nonce.as_str());
 }
 
 #[test]
@@ -125,9 +103,8 @@ fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
         ("scope", "openid"),
         ("state", &"é".repeat(4_096)),
     ]);
-    let answer = gatepost
-        .connect()
-        .post_raw("/connect/authorize", &[], body.as_bytes());
+    let mut connection = gatepost.connect();
+    let answer = connection.post_raw("/connect/authorize", &[], body.as_bytes());
     let got = answer.query();
     assert_eq!(got["error"].as_str(), "invalid_request");
     assert_eq!(got["state"].chars().count(), 4_096);
@@ -137,32 +114,23 @@ fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
 fn order_and_unknown_parameters_do_not_matter() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let path = authorize_path(
-        "conf1",
-        RP1,
-        &[
-            ("display", "popup"),
-            ("claims_locales", "se"),
-            ("ui_locales", "se"),
-            ("login_hint", "nobody@example"),
-            ("acr_values", "1 2 urn:x"),
-            ("unknown", "1"),
-            ("Client_id", "other"),
-            ("resource", ""),
-        ],
-    );
-    code(&mut browser, &format!("{path}&unknown=2&&=&x"));
-    let (_, query) = path.split_once('?').unwrap();
-    let mut pairs: Vec<&str> = query.split('&').collect();
-    pairs.reverse();
-    code(
-        &mut browser,
-        &format!("/connect/authorize?{}", pairs.join("&")),
-    );
-    code(
-        &mut browser,
-        &authorize_path("conf1", RP1, &[("scope", "profile  openid openid")]),
-    );
+    let odd = [
+        ("display", "popup"),
+        ("claims_locales", "se"),
+        ("ui_locales", "se"),
+        ("login_hint", "nobody@example"),
+        ("acr_values", "1 2 urn:x"),
+        ("unknown", "1"),
+        ("Client_id", "other"),
+        ("resource", ""),
+    ];
+    let asked = path(&odd);
+    code(&mut browser, &format!("{asked}&unknown=2&&=&x"));
+    let (_, query) = asked.split_once('?').unwrap();
+    let reversed = query.split('&').rev().collect::<Vec<_>>().join("&");
+    code(&mut browser, &format!("/connect/authorize?{reversed}"));
+    let twice = [("scope", "profile  openid openid")];
+    code(&mut browser, &path(&twice));
 }
 
 #[test]
@@ -188,15 +156,11 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
         assert!(answer.query().contains_key("code"));
     }
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
-    let answer = gatepost.connect().post_raw(
-        "/connect/authorize",
-        &[],
-        silent.split_once('?').unwrap().1.as_bytes(),
-    );
-    gatepost
-        .browser()
-        .visit(answer.location())
-        .assert_query("error", "login_required");
+    let (_, form) = silent.split_once('?').unwrap();
+    let mut connection = gatepost.connect();
+    let answer = connection.post_raw("/connect/authorize", &[], form.as_bytes());
+    let nobody = gatepost.browser().visit(answer.location());
+    nobody.assert_query("error", "login_required");
     browser.visit(answer.location()).assert_carries("code");
 }
 
@@ -211,12 +175,8 @@ fn other_methods_and_types_are_refused() {
         assert_eq!(answer.header("location"), None);
         assert_eq!(answer.header("access-control-allow-origin"), None);
     }
-    for content_type in [
-        "application/json",
-        "text/plain",
-        "multipart/form-data; boundary=x",
-        "",
-    ] {
+    let types = "application/json|text/plain|multipart/form-data; boundary=x|";
+    for content_type in types.split('|') {
         let (_, form) = path.split_once('?').unwrap();
         let headers = [("Content-Type", content_type)];
         let answer = gatepost.send("POST", "/connect/authorize", &headers, form.as_bytes());
@@ -243,22 +203,11 @@ fn the_query_of_a_registered_uri_stays_as_it_is() {
         (odd[2], "https://rp1.example/x?code=1&q=a+b%20c&code=gpc_"),
     ] {
         let answer = browser.get(&authorize_path("conf1", uri, &[]));
-        assert!(
-            answer.location().starts_with(expected),
-            "{}",
-            answer.location()
-        );
-        let answer = browser.get(&authorize_path(
-            "conf1",
-            uri,
-            &[("response_mode", "fragment")],
-        ));
+        answer.assert_leads_to(expected);
+        let by = |mode| authorize_path("conf1", uri, &[("response_mode", mode)]);
+        let answer = browser.get(&by("fragment"));
         answer.assert_leads_to(&format!("{uri}#code=gpc_"));
-        let answer = browser.get(&authorize_path(
-            "conf1",
-            uri,
-            &[("response_mode", "form_post")],
-        ));
+        let answer = browser.get(&by("form_post"));
         assert_eq!(answer.action(), uri);
     }
     let answer = browser.get(&authorize_path("conf1", odd[0], &[]));
@@ -274,25 +223,20 @@ fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
         "\"><script>alert(1)</script><form action=https://evil.example><input name='x' value=\"";
     let changes = [("response_mode", "form_post"), ("state", payload)];
     for scope in ["openid", "openid nope"] {
-        let answer = browser.get(&authorize_path(
-            "conf1",
-            RP1,
-            &[&changes[..], &[("scope", scope)]].concat(),
-        ));
+        let changes = [&changes[..], &[("scope", scope)]].concat();
+        let answer = browser.get(&path(&changes));
         let text = answer.text();
         assert_eq!(text.matches("<form").count(), 1, "{text}");
         text.assert_says(&format!("<form method=\"post\" action=\"{RP1}\">"));
         assert_eq!(text.matches("<script").count(), 1, "{text}");
         assert_eq!(text.matches("</script>").count(), 1, "{text}");
         text.assert_says("<script src=\"/static/form-post.js");
-        assert!(text.contains("<button"), "{text}");
+        text.assert_says("<button");
         assert_eq!(answer.fields()["state"], payload);
-        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
-        answer
-            .header("content-security-policy")
-            .unwrap()
-            .assert_says("frame-ancestors 'none'");
-        assert_eq!(answer.header("referrer-policy"), Some("origin"));
+        answer.assert_header("x-frame-options", "DENY");
+        let policy = answer.header("content-security-policy").unwrap();
+        policy.assert_says("frame-ancestors 'none'");
+        answer.assert_header("referrer-policy", "origin");
     }
     // Only a client that renews silently awaits its answer in a frame, and only that client may.
     for scope in ["openid", "openid nope"] {
@@ -300,10 +244,8 @@ fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
         let answer = browser.get(&authorize_path("conf1", RP1, &silent));
         assert_eq!(answer.header("x-frame-options"), None);
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(
-            policy.ends_with("frame-ancestors https://rp1.example"),
-            "{policy}"
-        );
+        let frames = "frame-ancestors https://rp1.example";
+        assert!(policy.ends_with(frames), "{policy}");
     }
 }
 
@@ -315,10 +257,8 @@ fn a_clients_default_mode_applies_unless_the_request_says_otherwise() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("pub1", RPS, &[]));
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(
-        parameters(&browser.get(&authorize_path("conf1", RP1, &[])), "fragment")
-            .contains_key("code")
-    );
+    let usual = browser.get(&path(&[]));
+    assert!(parameters(&usual, "fragment").contains_key("code"));
     let refused = browser.get(&authorize_path("conf1", RP1, &[("scope", "nope")]));
     assert_eq!(parameters(&refused, "fragment")["error"], "invalid_scope");
     let asked = browser.get(&authorize_path("conf1", RP1, &[("response_mode", "query")]));

@@ -4,33 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, changed, sign_in, signed_in, with_clients};
+use crate::support::flow::{
+    authorize_path, changed, decode_jwt, sign_in, signed_in, with_clients, with_members,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::tables::rows_of;
 
+const WIDE: &str = "openid profile orders.read";
 /// Every type, with the scopes that fit it and what comes back.
 const TYPES: [(&str, &str, &[&str]); 7] = [
     ("code", "openid profile orders.read", &["code"]),
     ("id_token", "openid profile", &["id_token"]),
     ("token", "orders.read", &["access_token"]),
-    (
-        "id_token token",
-        "openid profile orders.read",
-        &["id_token", "access_token"],
-    ),
-    (
-        "code id_token",
-        "openid profile orders.read",
-        &["code", "id_token"],
-    ),
-    (
-        "code token",
-        "openid profile orders.read",
-        &["code", "access_token"],
-    ),
+    ("id_token token", WIDE, &["id_token", "access_token"]),
+    ("code id_token", WIDE, &["code", "id_token"]),
+    ("code token", WIDE, &["code", "access_token"]),
     (
         "code id_token token",
-        "openid profile orders.read",
+        WIDE,
         &["code", "id_token", "access_token"],
     ),
 ];
@@ -46,33 +38,23 @@ fn registered() -> Value {
         "allow_access_tokens_via_browser": true, "require_consent": false, "require_pkce": true,
         "scope": "openid profile email roles orders.read stock.read offline_access",
     });
-    let with = |name: &str, value: Value| {
-        let mut client = all.clone();
-        client[name] = value;
-        client
-    };
-    let mut document = with_clients(
-        document(),
-        &[
-            ("all", all.clone()),
-            ("asks", with("require_consent", json!(true))),
-            ("posts", with("default_response_mode", json!("form_post"))),
-            (
-                "quiet",
-                with("authorization_response_iss_on_error", json!(false)),
-            ),
-            ("queries", with("default_response_mode", json!("query"))),
-        ],
-    );
+    let with = |name: &str, value: Value| with_members(all.clone(), &json!({name: value}));
+    let quiet = with("authorization_response_iss_on_error", json!(false));
+    let clients = [
+        ("all", all.clone()),
+        ("asks", with("require_consent", json!(true))),
+        ("posts", with("default_response_mode", json!("form_post"))),
+        ("quiet", quiet),
+        ("queries", with("default_response_mode", json!("query"))),
+    ];
+    let mut document = with_clients(document(), &clients);
     document["tenants"] = json!([{"name": "acme", "display_name": "ACME"}, {"name": "other", "display_name": "Other"}]);
     document
 }
 
 fn type_named(response_type: &str) -> (&'static str, &'static str, &'static [&'static str]) {
-    TYPES
-        .into_iter()
-        .find(|(name, _, _)| *name == response_type)
-        .unwrap()
+    let mut types = TYPES.into_iter();
+    types.find(|(name, ..)| *name == response_type).unwrap()
 }
 
 fn request(client_id: &str, response_type: &str, mode: &str, changes: &[(&str, &str)]) -> String {
@@ -117,11 +99,8 @@ fn assert_success(
 ) {
     let (arrived, got) = answer.response_to(RP1);
     assert_eq!(arrived, went, "{case}: {got:?}");
-    assert_eq!(
-        got.keys().map(String::as_str).collect::<BTreeSet<_>>(),
-        expected_names(scope, brings),
-        "{case}"
-    );
+    let names: BTreeSet<&str> = got.keys().map(String::as_str).collect();
+    assert_eq!(names, expected_names(scope, brings), "{case}");
     assert_eq!(got["state"].as_str(), STATE, "{case}");
     assert_eq!(&got["iss"], &gatepost.base_url, "{case}");
     if let Some(token_type) = got.get("token_type") {
@@ -133,17 +112,14 @@ fn assert_success(
 
 fn assert_error(gatepost: &Gatepost, answer: &Answer, went: &str, error: &str, case: &str) {
     let (arrived, got) = answer.response_to(RP1);
-    assert_eq!(
-        (arrived, got.get("error").map(String::as_str)),
-        (went, Some(error)),
-        "{case}: {got:?}"
-    );
+    assert_eq!(arrived, went, "{case}: {got:?}");
     let names: Vec<&str> = got.keys().map(String::as_str).collect();
     assert_eq!(
-        names,
-        ["error", "error_description", "iss", "state"],
+        names.join(" "),
+        "error error_description iss state",
         "{case}"
     );
+    assert_eq!(got["error"], error, "{case}");
     assert_eq!(got["state"].as_str(), STATE, "{case}");
     assert_eq!(&got["iss"], &gatepost.base_url, "{case}");
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
@@ -170,19 +146,11 @@ fn every_type_answers_in_every_mode_that_may_carry_it() {
     }
     // A registered query stays in front.
     let uri = "https://rp1.example/other?a=b";
-    for (mode, went) in [
-        ("query", "query"),
-        ("fragment", "fragment"),
-        ("form_post", "form_post"),
-    ] {
+    for mode in ["query", "fragment", "form_post"] {
         let path = request("all", "code", mode, &[("redirect_uri", uri)]);
-        assert_eq!(
-            browser
-                .get(&path.replace("redirect_uri=https%3A%2F%2Frp1.example%2Fcb&", ""))
-                .response_to(uri)
-                .0,
-            went
-        );
+        let path = path.replace("redirect_uri=https%3A%2F%2Frp1.example%2Fcb&", "");
+        let (went, _) = browser.get(&path).response_to(uri);
+        assert_eq!(went, mode);
     }
 }
 
@@ -207,37 +175,20 @@ fn words_come_in_any_order_and_a_client_gets_its_own_types_alone() {
     for (response_type, _, _) in TYPES.into_iter().skip(1) {
         for mode in ["", "fragment", "form_post"] {
             let answer = browser.get(&request("conf1", response_type, mode, &[]));
-            assert_error(
-                &gatepost,
-                &answer,
-                place(response_type, mode).unwrap(),
-                "unauthorized_client",
-                response_type,
-            );
+            let went = place(response_type, mode).unwrap();
+            let refusal = "unauthorized_client";
+            assert_error(&gatepost, &answer, went, refusal, response_type);
         }
     }
-    for unknown in [
-        "none",
-        "token token",
-        "code  token",
-        "id_token,token",
-        "Token",
-        "token none",
-        "device_code",
-    ] {
-        let went = if unknown.split(' ').any(|word| word == "token") {
-            "fragment"
-        } else {
-            "query"
+    let unknown = "none|token token|code  token|id_token,token|Token|token none|device_code";
+    for unknown in unknown.split('|') {
+        let went = match has(unknown, "token") {
+            true => "fragment",
+            false => "query",
         };
         let answer = browser.get(&request("all", "code", "", &[("response_type", unknown)]));
-        assert_error(
-            &gatepost,
-            &answer,
-            went,
-            "unsupported_response_type",
-            unknown,
-        );
+        let refusal = "unsupported_response_type";
+        assert_error(&gatepost, &answer, went, refusal, unknown);
     }
 }
 
@@ -246,132 +197,67 @@ fn a_clients_own_default_mode_counts_where_it_may_carry_the_type() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (response_type, scope, brings) in TYPES {
-        let answer = browser.get(&request("posts", response_type, "", &[]));
-        assert_success(
-            &gatepost,
-            &answer,
-            ("form_post", scope, brings),
-            response_type,
-        );
+        let usual = place(response_type, "").unwrap();
+        for (client_id, mode, went) in [
+            ("posts", "", "form_post"),
+            ("queries", "", usual),
+            ("posts", "fragment", "fragment"),
+        ] {
+            let answer = browser.get(&request(client_id, response_type, mode, &[]));
+            assert_success(&gatepost, &answer, (went, scope, brings), response_type);
+        }
         let answer = browser.get(&request("posts", response_type, "", &[("scope", "nope")]));
-        assert_error(
-            &gatepost,
-            &answer,
-            "form_post",
-            "invalid_scope",
-            response_type,
-        );
-        let answer = browser.get(&request("queries", response_type, "", &[]));
-        assert_success(
-            &gatepost,
-            &answer,
-            (place(response_type, "").unwrap(), scope, brings),
-            response_type,
-        );
-        let answer = browser.get(&request("posts", response_type, "fragment", &[]));
-        assert_success(
-            &gatepost,
-            &answer,
-            ("fragment", scope, brings),
-            response_type,
-        );
+        let (went, refusal) = ("form_post", "invalid_scope");
+        assert_error(&gatepost, &answer, went, refusal, response_type);
     }
 }
-
-/// Which error a change of the request means for a type; an empty one is a success.
-type Expected = fn(&str) -> &'static str;
 
 fn has(response_type: &str, word: &str) -> bool {
     response_type.split(' ').any(|other| other == word)
 }
 
-fn refusals() -> Vec<(Vec<(&'static str, &'static str)>, Expected)> {
-    let acr = r#"{"id_token":{"acr":{"essential":true,"value":"9"}}}"#;
-    let sub = r#"{"id_token":{"sub":{"value":"somebody-else"}}}"#;
-    vec![
-        (vec![("scope", "")], |_| "invalid_scope"),
-        (vec![("scope", "openid nope")], |_| "invalid_scope"),
-        (vec![("scope", "openid address")], |_| "invalid_scope"),
-        (vec![("scope", "profile")], |_| "invalid_scope"),
-        (vec![("scope", "openid profile")], |kind| {
-            if kind == "token" { "invalid_scope" } else { "" }
-        }),
-        (vec![("scope", "orders.read")], |kind| {
-            if kind == "token" || kind == "code" {
-                ""
-            } else {
-                "invalid_scope"
-            }
-        }),
-        (vec![("scope", "openid orders.read")], |kind| match kind {
-            "token" | "id_token" => "invalid_scope",
-            _ => "",
-        }),
-        (vec![("nonce", "")], |kind| {
-            if has(kind, "id_token") {
-                "invalid_request"
-            } else {
-                ""
-            }
-        }),
-        (
-            vec![("code_challenge", ""), ("code_challenge_method", "")],
-            |kind| {
-                if has(kind, "code") {
-                    "invalid_request"
-                } else {
-                    ""
-                }
-            },
-        ),
-        (vec![("prompt", "bogus")], |_| "invalid_request"),
-        (vec![("prompt", "none login")], |_| "invalid_request"),
-        (vec![("max_age", "-1")], |_| "invalid_request"),
-        (vec![("max_age", "0")], |_| "login_required"),
-        (vec![("claims", "[]")], |_| "invalid_request"),
-        (vec![("claims", acr)], |kind| {
-            if kind == "token" {
-                ""
-            } else {
-                "unmet_authentication_requirements"
-            }
-        }),
-        (vec![("claims", sub)], |kind| {
-            if kind == "token" {
-                ""
-            } else {
-                "login_required"
-            }
-        }),
-        (
-            vec![("acr_values", "tenant:nowhere")],
-            |_| "invalid_request",
-        ),
-        (
-            vec![("acr_values", "tenant:acme tenant:other")],
-            |_| "invalid_request",
-        ),
-        (vec![("acr_values", "tenant:acme")], |_| "login_required"),
-        (vec![("acr_values", "idp:nowhere")], |_| ""),
-        (vec![("id_token_hint", "x")], |_| "invalid_request"),
-        (
-            vec![("resource", "https://nowhere.example")],
-            |_| "invalid_target",
-        ),
-        (
-            vec![("resource", "https://stock.example")],
-            |_| "invalid_target",
-        ),
-        (vec![("request", "x")], |_| "request_not_supported"),
-        (
-            vec![("request_uri", "https://rp1.example/r")],
-            |_| "request_uri_not_supported",
-        ),
-        (
-            vec![("scope", "nope"), ("prompt", "login")],
-            |_| "invalid_scope",
-        ),
-    ]
+/// Changes of a request, the error that they mean, and for which types; for the others it is a
+/// success.
+const REFUSALS: &str = r#"
+    scope=                                      | invalid_scope             | all
+    scope=openid nope                           | invalid_scope             | all
+    scope=openid address                        | invalid_scope             | all
+    scope=profile                               | invalid_scope             | all
+    scope=openid profile                        | invalid_scope             | only token
+    scope=orders.read                           | invalid_scope             | but token, code
+    scope=openid orders.read                    | invalid_scope             | only token, id_token
+    nonce=                                      | invalid_request           | with id_token
+    code_challenge= & code_challenge_method=    | invalid_request           | with code
+    prompt=bogus                                | invalid_request           | all
+    prompt=none login                           | invalid_request           | all
+    max_age=-1                                  | invalid_request           | all
+    max_age=0                                   | login_required            | all
+    claims=[]                                   | invalid_request           | all
+    claims={"id_token":{"acr":{"essential":true,"value":"9"}}}
+                                                | unmet_authentication_requirements | but token
+    claims={"id_token":{"sub":{"value":"somebody-else"}}}
+                                                | login_required            | but token
+    acr_values=tenant:nowhere                   | invalid_request           | all
+    acr_values=tenant:acme tenant:other         | invalid_request           | all
+    acr_values=tenant:acme                      | login_required            | all
+    acr_values=idp:nowhere                      |                           | all
+    id_token_hint=x                             | invalid_request           | all
+    resource=https://nowhere.example            | invalid_target            | all
+    resource=https://stock.example              | invalid_target            | all
+    request=x                                   | request_not_supported     | all
+    request_uri=https://rp1.example/r           | request_uri_not_supported | all
+    scope=nope & prompt=login                   | invalid_scope             | all
+"#;
+
+/// Whether such a cell means a type.
+fn means(cell: &str, response_type: &str) -> bool {
+    let is_one = |types: &str| types.split(", ").any(|one| one == response_type);
+    match cell.split_once(' ') {
+        Some(("with", word)) => has(response_type, word),
+        Some(("only", types)) => is_one(types),
+        Some((_, types)) => !is_one(types),
+        None => true,
+    }
 }
 
 #[test]
@@ -379,11 +265,20 @@ fn every_error_travels_as_the_success_would() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (response_type, _, _) in TYPES {
-        for (changes, expected) in refusals() {
+        for [changes, error, types] in rows_of(REFUSALS) {
+            let error = if means(types, response_type) {
+                error
+            } else {
+                ""
+            };
+            let changes = changes
+                .split(" & ")
+                .map(|change| change.split_once('=').unwrap());
+            let changes: Vec<(&str, &str)> = changes.collect();
             for mode in MODES {
                 let case = format!("{response_type} {mode:?} {changes:?}");
                 let answer = browser.get(&request("all", response_type, mode, &changes));
-                match (expected(response_type), place(response_type, mode)) {
+                match (error, place(response_type, mode)) {
                     ("", Some(went)) => {
                         let (arrived, got) = answer.response_to(RP1);
                         assert_eq!((arrived, got.get("error")), (went, None), "{case}");
@@ -404,12 +299,9 @@ fn every_error_travels_as_the_success_would() {
             assert_error(&gatepost, &nobody, went, "login_required", &case);
             let unasked = browser.get(&request("asks", response_type, mode, &[]));
             assert_error(&gatepost, &unasked, went, "consent_required", &case);
-            let overlong = browser.get(&request(
-                "all",
-                response_type,
-                mode,
-                &[("state", &"s".repeat(4_097))],
-            ));
+            let state = "s".repeat(4_097);
+            let overlong = request("all", response_type, mode, &[("state", &state)]);
+            let overlong = browser.get(&overlong);
             let (arrived, got) = overlong.response_to(RP1);
             assert_eq!(arrived, went, "{case}");
             assert_eq!(got["error"].as_str(), "invalid_request", "{case}");
@@ -462,13 +354,10 @@ fn what_the_person_unticks_is_not_in_the_browsers_tokens() {
     };
     let narrowed: BTreeMap<String, String> = ticked("id_token token", &["profile"]);
     assert_eq!(narrowed["scope"], "openid profile");
-    let (_, claims) = crate::support::flow::decode_jwt(&narrowed["access_token"]);
+    let (_, claims) = decode_jwt(&narrowed["access_token"]);
     assert_eq!(claims["scope"], "openid profile");
-    assert_eq!(
-        claims["aud"],
-        json!(format!("{}/resources", gatepost.base_url))
-    );
-    let (_, claims) = crate::support::flow::decode_jwt(&ticked("id_token", &[])["id_token"]);
+    assert_eq!(claims["aud"], format!("{}/resources", gatepost.base_url));
+    let (_, claims) = decode_jwt(&ticked("id_token", &[])["id_token"]);
     assert!(claims.get("name").is_none(), "{claims}");
     // Nothing left to grant is a denial.
     assert_eq!(ticked("token", &[])["error"], "access_denied");
@@ -479,8 +368,7 @@ fn a_client_that_takes_iss_for_something_else_gets_none_with_errors() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for mode in ["query", "fragment", "form_post"] {
-        let ask =
-            |changes: (&'static str, &'static str)| request("quiet", "code", mode, &[changes]);
+        let ask = |change: (&str, &str)| request("quiet", "code", mode, &[change]);
         let page = browser.visit(&ask(("prompt", "consent")));
         for (refused, answer) in [
             ("at once", browser.get(&ask(("scope", "nope")))),
@@ -489,11 +377,8 @@ fn a_client_that_takes_iss_for_something_else_gets_none_with_errors() {
         ] {
             let (_, got) = answer.response_to(RP1);
             let names: Vec<&str> = got.keys().map(String::as_str).collect();
-            assert_eq!(
-                names,
-                ["error", "error_description", "state"],
-                "{mode} {refused}"
-            );
+            let names = names.join(" ");
+            assert_eq!(names, "error error_description state", "{mode} {refused}");
         }
         let (_, got) = browser.get(&ask(("prompt", "none"))).response_to(RP1);
         assert!(got.contains_key("code"), "{mode}");

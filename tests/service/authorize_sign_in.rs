@@ -8,11 +8,12 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::claims::Says;
+use crate::support::claims::{Members, Says};
 use crate::support::flow::{
-    asks_to_sign_in, authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
+    asks_to_sign_in, authorize_path, code, decode_jwt, issued, redeem, sign_in, signed_in, text,
+    userinfo,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::tables::rows_of;
 
@@ -21,16 +22,14 @@ fn path(changes: &[(&str, &str)]) -> String {
 }
 
 fn error(browser: &mut Browser, changes: &[(&str, &str)]) -> String {
-    browser
-        .visit(&path(changes))
-        .query()
-        .remove("error")
-        .unwrap()
+    let answer = browser.visit(&path(changes));
+    answer.query().remove("error").unwrap()
 }
 
 /// Claims of the ID token that a code is good for.
 fn id_token(gatepost: &Gatepost, code: &str) -> Value {
-    decode_jwt(redeem(gatepost, code).json()["id_token"].as_str().unwrap()).1
+    let tokens = issued(&redeem(gatepost, code));
+    decode_jwt(text(&tokens, "id_token")).1
 }
 
 /// Those of an ID token that needs no page.
@@ -50,11 +49,8 @@ fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
 #[test]
 fn prompt_none_never_shows_a_page() {
     let gatepost = Gatepost::shared();
-    assert_error(
-        &mut gatepost.browser(),
-        &[("prompt", "none")],
-        "login_required",
-    );
+    let mut stranger = gatepost.browser();
+    assert_error(&mut stranger, &[("prompt", "none")], "login_required");
     let mut browser = signed_in(&gatepost);
     let first = claims_for(&gatepost, &mut browser, &[]);
     sleep(Duration::from_millis(1_100));
@@ -132,11 +128,8 @@ fn max_age_is_held_and_never_loops() {
     let [before, after] = [&fresh, &aged].map(|claims| claims["auth_time"].as_i64().unwrap());
     assert_eq!(after + 120, before);
     for max_age in ["60", "119", "1", "0"] {
-        assert_error(
-            &mut browser,
-            &[("max_age", max_age), ("prompt", "none")],
-            "login_required",
-        );
+        let silently = [("max_age", max_age), ("prompt", "none")];
+        assert_error(&mut browser, &silently, "login_required");
         let page = browser.visit(&path(&[("max_age", max_age)]));
         assert!(asks_to_sign_in(&page), "{max_age}");
     }
@@ -150,7 +143,7 @@ fn max_age_is_held_and_never_loops() {
         let page = browser.visit(&path(&[("max_age", "0")]));
         assert!(asks_to_sign_in(&page));
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-        assert!(answer.query().contains_key("code"));
+        answer.assert_carries("code");
     }
     let unfit = "-1|+5|5.5| 5|5 |1e3|99999999999999999999|1000000000000000000|\u{665}|0x10|five";
     for max_age in unfit.split('|') {
@@ -237,9 +230,10 @@ fn unknown_identity_providers_and_values_change_nothing_but_the_log() {
     let values = "idp:unknown tenant:<script>alert(1)</script>";
     let page = gatepost.browser().visit(&path(&[("acr_values", values)]));
     assert!(asks_to_sign_in(&page) && !page.text().contains("<script>"));
+    let long = "idp:x ".repeat(5_000);
     assert_error(
         &mut browser,
-        &[("acr_values", &"idp:x ".repeat(5_000)[..20_000])],
+        &[("acr_values", &long[..20_000])],
         "invalid_request",
     );
 }
@@ -250,10 +244,8 @@ fn a_sign_in_stays_within_its_tenant() {
     registered["tenants"] = json!([{"name": "acme", "display_name": "ACME <b>Ltd</b>"}, {"name": "globex", "display_name": "Globex"}]);
     registered["clients"][0]["tenants"] = json!(["acme"]);
     registered["clients"][1]["tenants"] = json!(["acme", "globex"]);
-    registered["users"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme"}));
+    let alice = json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme"});
+    registered["users"].as_array_mut().unwrap().push(alice);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = gatepost.browser();
     // conf1 has one tenant, so that is the one; alice without a tenant is somebody else.
@@ -274,35 +266,22 @@ fn a_sign_in_stays_within_its_tenant() {
         ("acr_values", "tenant:globex"),
         ("client_id", "conf2"),
     ] {
-        assert!(
-            asks_to_sign_in(&browser.post(&wrong.action(), &[&form[..], &[outside]].concat())),
-            "{outside:?}"
-        );
+        let answer = browser.post(&wrong.action(), &[&form[..], &[outside]].concat());
+        assert!(asks_to_sign_in(&answer), "{outside:?}");
     }
     let answer = sign_in(&mut browser, &wrong, "alice", BOB_PASSWORD);
-    assert_eq!(
-        id_token(&gatepost, &answer.query()["code"])["tenant"],
-        "acme"
-    );
+    let claims = id_token(&gatepost, &answer.query()["code"]);
+    assert_eq!(claims["tenant"], "acme");
     code(&mut browser, &path(&[("acr_values", "tenant:acme")]));
-    for values in [
-        "tenant:globex",
-        "tenant:nope",
-        "tenant:",
-        "tenant:ACME",
-        "tenant:acme tenant:globex",
-        "tenant:<script>",
-    ] {
+    let unfit = "tenant:globex|tenant:nope|tenant:|tenant:ACME|tenant:acme tenant:globex|\
+                 tenant:<script>";
+    for values in unfit.split('|') {
         assert_error(&mut browser, &[("acr_values", values)], "invalid_request");
     }
     // A session of one tenant is none in another, nor without one.
     for values in ["tenant:globex", ""] {
         let silent = [("acr_values", values), ("prompt", "none")];
-        let answer = browser.get(&authorize_path(
-            "conf2",
-            crate::support::gatepost::RP2,
-            &silent,
-        ));
+        let answer = browser.get(&authorize_path("conf2", RP2, &silent));
         assert_eq!(answer.query()["error"], "login_required", "{values}");
     }
 }
@@ -312,19 +291,11 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let wanted = r#"{"userinfo":{"name":{"essential":true},"email":null,"phone_number":null,"role":null,"password_hash":null}}"#;
-    let code = code(
-        &mut browser,
-        &path(&[("scope", "openid"), ("claims", wanted)]),
-    );
-    let told = userinfo(
-        &gatepost,
-        redeem(&gatepost, &code).json()["access_token"]
-            .as_str()
-            .unwrap(),
-    )
-    .json();
-    let names: Vec<&String> = told.as_object().unwrap().keys().collect();
-    assert_eq!(names, ["email", "name", "role", "sub"]);
+    let asked = path(&[("scope", "openid"), ("claims", wanted)]);
+    let code = code(&mut browser, &asked);
+    let tokens = issued(&redeem(&gatepost, &code));
+    let told = userinfo(&gatepost, text(&tokens, "access_token")).json();
+    told.assert_members("email name role sub");
     for claims in [
         "x",
         "[]",
@@ -338,16 +309,12 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
     }
     let deep = "[".repeat(2_000);
     assert_error(&mut browser, &[("claims", &deep)], "invalid_request");
-    for (values, expected) in [
-        (r#"["urn:gold"]"#, "unmet_authentication_requirements"),
-        (r#"[]"#, "unmet_authentication_requirements"),
-    ] {
+    for values in [r#"["urn:gold"]"#, "[]"] {
         let claims = format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":{values}}}}}}}"#);
-        assert_eq!(error(&mut browser, &[("claims", &claims)]), expected);
-        assert_eq!(
-            error(&mut browser, &[("claims", &claims), ("prompt", "none")]),
-            expected
-        );
+        let claims = ("claims", claims.as_str());
+        for changes in [&[claims][..], &[claims, ("prompt", "none")]] {
+            assert_error(&mut browser, changes, "unmet_authentication_requirements");
+        }
     }
 }
 
@@ -355,30 +322,21 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
 fn a_subject_that_is_named_is_the_only_one_that_will_do() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let alice = claims_for(&gatepost, &mut browser, &[])["sub"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let alice = text(&claims_for(&gatepost, &mut browser, &[]), "sub").to_owned();
     let named = |subject: &str| format!(r#"{{"id_token":{{"sub":{{"value":"{subject}"}}}}}}"#);
-    code(
-        &mut browser,
-        &path(&[("claims", &named(&alice)), ("prompt", "none")]),
-    );
+    let silently = ("prompt", "none");
+    let hers = path(&[("claims", &named(&alice)), silently]);
+    code(&mut browser, &hers);
     let other = named("somebody-else");
-    assert_error(
-        &mut browser,
-        &[("claims", &other), ("prompt", "none")],
-        "login_required",
-    );
+    let others = [("claims", &*other), silently];
+    assert_error(&mut browser, &others, "login_required");
     let page = browser.visit(&path(&[("claims", &other)]));
     assert!(asks_to_sign_in(&page));
     let answer = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     assert_eq!(answer.query()["error"], "login_required");
     // Bob is signed in all the same.
-    assert_ne!(
-        claims_for(&gatepost, &mut browser, &[])["sub"],
-        alice.as_str()
-    );
+    let now = claims_for(&gatepost, &mut browser, &[]);
+    assert_ne!(now["sub"], alice.as_str());
 }
 
 #[test]
@@ -388,63 +346,44 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let tokens = redeem(&gatepost, &code(&mut browser, &path(&[]))).json();
-    let (hint, access_token) = (
-        tokens["id_token"].as_str().unwrap(),
-        tokens["access_token"].as_str().unwrap(),
-    );
+    let (hint, access_token) = (text(&tokens, "id_token"), text(&tokens, "access_token"));
+    let silently = [("id_token_hint", hint), ("prompt", "none")];
     sleep(Duration::from_millis(2_100));
-    code(
-        &mut browser,
-        &path(&[("id_token_hint", hint), ("prompt", "none")]),
-    );
+    code(&mut browser, &path(&silently));
 
     let mut other = gatepost.browser();
     let page = other.visit(&path(&[("id_token_hint", hint)]));
     let answer = sign_in(&mut other, &page, "bob", BOB_PASSWORD);
     assert_eq!(answer.query()["error"], "login_required");
-    assert_eq!(
-        error(&mut other, &[("id_token_hint", hint), ("prompt", "none")]),
-        "login_required"
-    );
+    assert_error(&mut other, &silently, "login_required");
     let page = other.visit(&path(&[("id_token_hint", hint)]));
     assert!(asks_to_sign_in(&page));
     sign_in(&mut other, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 
-    let parts: Vec<&str> = hint.split('.').collect();
-    let header = |text: &str| URL_SAFE_NO_PAD.encode(text);
-    let kid = decode_jwt(hint).0["kid"].as_str().unwrap().to_owned();
-    let bob = URL_SAFE_NO_PAD
-        .encode(json!({"iss": gatepost.base_url, "sub": "bob", "aud": "conf1"}).to_string());
+    let [header, payload, signature] = hint.split('.').collect::<Vec<_>>()[..] else {
+        panic!("{hint}");
+    };
+    let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let kid = text(&decode_jwt(hint).0, "kid").to_owned();
+    let bob = json!({"iss": gatepost.base_url, "sub": "bob", "aud": "conf1"});
+    let bob = encode(&bob.to_string());
+    let none = encode(r#"{"alg":"none","typ":"JWT"}"#);
+    let symmetric = encode(&format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#));
+    let elsewhere = encode(r#"{"alg":"RS256","typ":"JWT","kid":"../../dev/null"}"#);
     let forged = [
-        format!("{}.{bob}.{}", parts[0], parts[2]),
-        format!("{}.{}.", header(r#"{"alg":"none","typ":"JWT"}"#), parts[1]),
-        format!("{}.{}.", parts[0], parts[1]),
-        format!(
-            "{}.{}.{}",
-            header(&format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#)),
-            parts[1],
-            parts[2]
-        ),
-        format!(
-            "{}.{}.{}",
-            header(r#"{"alg":"RS256","typ":"JWT","kid":"../../dev/null"}"#),
-            parts[1],
-            parts[2]
-        ),
-        format!("{}.{}", parts[0], parts[1]),
+        format!("{header}.{bob}.{signature}"),
+        format!("{none}.{payload}."),
+        format!("{header}.{payload}."),
+        format!("{symmetric}.{payload}.{signature}"),
+        format!("{elsewhere}.{payload}.{signature}"),
+        format!("{header}.{payload}"),
         format!("{hint}x"),
-        access_token.to_owned(),
-        String::from("x"),
-        String::from("a.b.c"),
-        String::from("..."),
     ];
-    for hint in &forged {
-        assert_error(&mut browser, &[("id_token_hint", hint)], "invalid_request");
-        assert_error(
-            &mut gatepost.browser(),
-            &[("id_token_hint", hint)],
-            "invalid_request",
-        );
+    let others = [access_token, "x", "a.b.c", "..."];
+    for hint in forged.iter().map(String::as_str).chain(others) {
+        let hint = [("id_token_hint", hint)];
+        assert_error(&mut browser, &hint, "invalid_request");
+        assert_error(&mut gatepost.browser(), &hint, "invalid_request");
     }
 }
 
@@ -453,17 +392,12 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
     let gatepost = Gatepost::shared();
     let hint = "\"><script>alert(1)</script>@example";
     let mut browser = gatepost.browser();
-    let page = browser.visit(&path(&[
-        ("ui_locales", "sv-SE de-CH en"),
-        ("login_hint", hint),
-    ]));
-    page.assert_says("lang=\"de\"");
-    page.assert_says("Anmelden");
-    assert_eq!(
-        page.attribute("id=\"username\"", "value").as_deref(),
-        Some(hint)
-    );
-    assert!(!page.text().contains("<script>"));
+    let asked = [("ui_locales", "sv-SE de-CH en"), ("login_hint", hint)];
+    let page = browser.visit(&path(&asked));
+    page.assert_says_each("lang=\"de\" | Anmelden");
+    let username = page.attribute("id=\"username\"", "value");
+    assert_eq!(username.as_deref(), Some(hint));
+    page.assert_says_not("<script>");
     for (locales, spoken) in [
         ("fr-CA", "fr"),
         ("pt-BR", "pt"),
@@ -474,29 +408,19 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
         page.assert_says_for(locales, &format!("<html lang=\"{spoken}\">"));
     }
-    for locales in [
-        "",
-        "se",
-        "<script>",
-        "de\u{202e}",
-        "zz-zz-zz-zz",
-        &"x-".repeat(150),
-    ] {
+    let long = "x-".repeat(150);
+    for locales in ["", "se", "<script>", "de\u{202e}", "zz-zz-zz-zz", &long] {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
-        assert!(
-            page.text().contains("lang=\"en\"") || locales.starts_with("de"),
-            "{locales}"
-        );
-        assert!(!page.text().contains("<script>"));
+        let is_english = page.text().contains("lang=\"en\"");
+        assert!(is_english || locales.starts_with("de"), "{locales}");
+        page.assert_says_not("<script>");
     }
-    browser.headers.push((
-        String::from("Accept-Language"),
-        String::from("de-AT,de;q=0.9,en;q=0.5"),
-    ));
-    assert!(browser.visit(&path(&[])).text().contains("lang=\"de\""));
-    browser
-        .visit(&path(&[("ui_locales", "en")]))
-        .assert_says("lang=\"en\"");
+    let prefers = String::from("de-AT,de;q=0.9,en;q=0.5");
+    let prefers = (String::from("Accept-Language"), prefers);
+    browser.headers.push(prefers);
+    browser.visit(&path(&[])).assert_says("lang=\"de\"");
+    let page = browser.visit(&path(&[("ui_locales", "en")]));
+    page.assert_says("lang=\"en\"");
 }
 
 #[test]

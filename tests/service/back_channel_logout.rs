@@ -12,9 +12,10 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::tool::statements::everything_revoked;
 use serde_json::{Value, json};
 
-use crate::support::claims::Says;
+use crate::support::claims::{Members, Says};
 use crate::support::flow::{
-    access_token, authorize_path, code, decode_jwt, sign_in, signed_in, text, tokens, with_clients,
+    access_token, authorize_path, code, decode_jwt, sign_in, signed_in, text, tokens, userinfo,
+    with_clients, with_members,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Browser, ask_alone, free_address, free_port};
@@ -73,10 +74,8 @@ impl Receiver {
             .map_or("0", |(_, rest)| rest.split("\r\n").next().unwrap());
         let mut body = vec![0; length.parse().unwrap()];
         reader.read_exact(&mut body).unwrap();
-        self.told
-            .lock()
-            .unwrap()
-            .push(format!("{head}{}", String::from_utf8(body).unwrap()));
+        let body = String::from_utf8(body).unwrap();
+        self.told.lock().unwrap().push(format!("{head}{body}"));
         let manner = self.manner.lock().unwrap().clone();
         let answer = match manner {
             Manner::Status(status) => {
@@ -115,10 +114,10 @@ impl Receiver {
         await_that("calls", SOON, || self.calls() >= count);
         let requests = self.requests();
         assert_eq!(requests.len(), count, "{requests:?}");
-        requests
+        let tokens = requests
             .iter()
-            .map(|request| logout_token(gatepost, request))
-            .collect()
+            .map(|request| logout_token(gatepost, request));
+        tokens.collect()
     }
 }
 
@@ -130,33 +129,19 @@ fn await_nothing() {
 /// The claims in a request, whose shape and signature must be right.
 fn logout_token(gatepost: &Gatepost, request: &str) -> Value {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
-    assert!(
-        head.starts_with("POST /logged/out?from=gatepost HTTP/1.1\r\n"),
-        "{head}"
-    );
-    assert!(
-        head.to_ascii_lowercase()
-            .contains("\r\ncontent-type: application/x-www-form-urlencoded"),
-        "{head}"
-    );
+    let line = "POST /logged/out?from=gatepost HTTP/1.1\r\n";
+    assert!(head.starts_with(line), "{head}");
+    let content_type = "\r\ncontent-type: application/x-www-form-urlencoded";
+    head.to_ascii_lowercase().assert_says(content_type);
     let token = body.strip_prefix("logout_token=").unwrap();
     let (header, claims) = verified(gatepost, token);
     assert_eq!(header["typ"], "logout+jwt");
-    let mut names: Vec<&String> = claims.as_object().unwrap().keys().collect();
-    names.sort_unstable();
-    assert_eq!(
-        names,
-        ["aud", "events", "exp", "iat", "iss", "jti", "sid", "sub"]
-    );
+    claims.assert_members("aud events exp iat iss jti sid sub");
     assert_eq!(claims["iss"], json!(gatepost.base_url));
-    assert_eq!(
-        claims["events"],
-        json!({"http://schemas.openid.net/event/backchannel-logout": {}})
-    );
-    assert_eq!(
-        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
-        120
-    );
+    let events = json!({"http://schemas.openid.net/event/backchannel-logout": {}});
+    assert_eq!(claims["events"], events);
+    let [issued, expires] = ["iat", "exp"].map(|name| claims[name].as_i64().unwrap());
+    assert_eq!(expires - issued, 120);
     assert!(claims["jti"].as_str().unwrap().len() >= 22);
     claims
 }
@@ -181,20 +166,15 @@ fn sign_out(browser: &mut Browser) {
 }
 
 fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
-    let token = browser.get("/account").form_token();
-    let answer = browser.post(
-        "/account",
-        &[form, &[("form_token", token.as_str())]].concat(),
-    );
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let page = browser.get("/account");
+    let answer = browser.submit_to("/account", &page, form);
+    answer.assert_status(200);
     answer.assert_says_not("role=\"alert\"");
 }
 
 fn sid(tokens: &Value) -> String {
-    decode_jwt(text(tokens, "id_token")).1["sid"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let (_, claims) = decode_jwt(text(tokens, "id_token"));
+    text(&claims, "sid").to_owned()
 }
 
 /// Tries, whether told, and whether another try is to come, by client.
@@ -202,29 +182,19 @@ fn queue(gatepost: &Gatepost) -> BTreeMap<String, (i32, bool, bool)> {
     let sql =
         "SELECT client_id, tries, notified_at IS NOT NULL, due_at IS NOT NULL FROM session_clients";
     let rows = gatepost.database.client().query(sql, &[]).unwrap();
-    rows.iter()
-        .map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3))))
+    let rows = rows.iter();
+    rows.map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3))))
         .collect()
 }
 
-fn hurry(gatepost: &Gatepost) {
-    gatepost
-        .run_sql("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
+/// Waits until the entry of the client `told` is so.
+fn await_entry(gatepost: &Gatepost, entry: (i32, bool, bool)) {
+    await_that("the entry", SOON, || queue(gatepost)["told"] == entry);
 }
 
-#[test]
-fn explain_does_not_call_a_logout_token_a_hint() {
-    let (gatepost, receiver) = scene();
-    let mut browser = signed_in(&gatepost);
-    tokens(&gatepost, &mut browser, "told", "openid");
-    sign_out(&mut browser);
-    receiver.tokens(&gatepost, 1);
-    let request = receiver.requests().remove(0);
-    let (_, token) = request.split_once("logout_token=").unwrap();
-    let output = gatepost.run(&["explain", "-"], token);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(!output.status.success(), "{told}");
-    assert!(told.contains("GP1128"), "{told}");
+fn hurry(gatepost: &Gatepost) {
+    let due = "UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL";
+    gatepost.run_sql(due);
 }
 
 #[test]
@@ -235,27 +205,21 @@ fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
         client["id_token_signed_response_alg"] = json!(alg);
         client
     };
-    let document = with_clients(
-        document(),
-        &[
-            ("rsa", told_at(&receivers[0])),
-            ("curve", with_alg(&receivers[1], "ES256")),
-            ("edwards", with_alg(&receivers[2], "EdDSA")),
-            ("unused", told_at(&receivers[0])),
-        ],
-    );
-    let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
+    let clients = [
+        ("rsa", told_at(&receivers[0])),
+        ("curve", with_alg(&receivers[1], "ES256")),
+        ("edwards", with_alg(&receivers[2], "EdDSA")),
+        ("unused", told_at(&receivers[0])),
+    ];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[ALLOWED]);
     let mut browser = signed_in(&gatepost);
     let mut elsewhere = signed_in(&gatepost);
     code(&mut elsewhere, &authorize_path("rsa", RP1, &[]));
-    let gave = ["rsa", "curve", "edwards"]
-        .map(|client_id| tokens(&gatepost, &mut browser, client_id, "openid"));
+    let used = ["rsa", "curve", "edwards"];
+    let gave = used.map(|client_id| tokens(&gatepost, &mut browser, client_id, "openid"));
     sign_out(&mut browser);
     let mut ids = Vec::new();
-    for (receiver, (client_id, gave)) in receivers
-        .iter()
-        .zip(["rsa", "curve", "edwards"].iter().zip(&gave))
-    {
+    for (receiver, (client_id, gave)) in receivers.iter().zip(used.iter().zip(&gave)) {
         let claims = &receiver.tokens(&gatepost, 1)[0];
         let id_token = decode_jwt(text(gave, "id_token")).1;
         assert_eq!(claims["sid"], id_token["sid"]);
@@ -266,12 +230,15 @@ fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
     assert!(ids[0] != ids[1] && ids[1] != ids[2]);
     await_nothing();
     assert!(receivers.iter().all(|receiver| receiver.calls() == 1));
-    // A token that says that something is over opens nothing.
+    // A token that says that something is over opens nothing, and is called no hint.
     let request = receivers[0].requests().remove(0);
     let token = request.split_once("logout_token=").unwrap().1;
     let hint = gatepost.get(&format!("/connect/endsession?id_token_hint={token}"));
     hint.assert_error_page(400, "GP1128", "a logout token as a hint");
-    assert_eq!(crate::support::flow::userinfo(&gatepost, token).status, 401);
+    userinfo(&gatepost, token).assert_status(401);
+    let explained = gatepost.run(&["explain", "-"], token);
+    assert!(!explained.status.success(), "{explained:?}");
+    String::from_utf8_lossy(&explained.stdout).assert_says("GP1128");
 }
 
 #[test]
@@ -288,109 +255,83 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
             await_nothing();
         }
         let claims = receiver.tokens(&gatepost, before + expected);
-        assert!(
-            claims[before..]
-                .iter()
-                .all(|claims| claims["sid"] == sid(&gave)),
-            "{what}: {claims:?}"
-        );
+        for claims in &claims[before..] {
+            assert_eq!(claims["sid"], sid(&gave), "{what}");
+        }
         before += expected;
     };
-    let run = |arguments: &[&str], input: &str| drop(gatepost.run_well(arguments, input));
+    let run = |line: &str| drop(gatepost.run_line(line));
     // What ends no session.
-    is_told(
-        "the same person signs in anew, and tokens end",
-        0,
-        &mut |browser, gave| {
-            let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
-            sign_in(browser, &page, "alice", ALICE_PASSWORD);
-            let again = tokens(&gatepost, browser, "told", "openid");
-            assert_eq!(sid(&again), sid(gave));
-            access_token(&gatepost, browser, "openid");
-            gatepost.run_sql("UPDATE grants SET revoked_at = now()");
-            gatepost.run_sql(
-                "UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'",
-            );
-            run(&["user", "revoke", "bob"], "");
-            run(&["client", "revoke", "conf1"], "");
-        },
-    );
+    let anew = "the same person signs in anew, and tokens end";
+    is_told(anew, 0, &mut |browser, gave| {
+        let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
+        sign_in(browser, &page, "alice", ALICE_PASSWORD);
+        let again = tokens(&gatepost, browser, "told", "openid");
+        assert_eq!(sid(&again), sid(gave));
+        access_token(&gatepost, browser, "openid");
+        gatepost.run_sql("UPDATE grants SET revoked_at = now()");
+        let expire = "expires_at = clock_timestamp() - interval '1 second'";
+        gatepost.run_sql(&format!("UPDATE sessions SET {expire}"));
+        run("user revoke bob");
+        run("client revoke conf1");
+    });
     // What does.
     is_told("sign-out here", 1, &mut |browser, _| sign_out(browser));
+    let hinted = |gave: &Value| {
+        let hint = text(gave, "id_token");
+        format!("/connect/endsession?id_token_hint={hint}")
+    };
     is_told("sign-out by the client", 1, &mut |browser, gave| {
-        let answer = browser.get(&format!(
-            "/connect/endsession?id_token_hint={}",
-            text(gave, "id_token")
-        ));
-        assert_eq!(answer.status, 200);
+        browser.get(&hinted(gave)).assert_status(200);
     });
-    is_told(
-        "sign-out by the client, server to server",
-        1,
-        &mut |_, gave| {
-            let answer = gatepost.get(&format!(
-                "/connect/endsession?id_token_hint={}",
-                text(gave, "id_token")
-            ));
-            assert_eq!(answer.status, 200);
-        },
-    );
+    is_told("sign-out, server to server", 1, &mut |_, gave| {
+        gatepost.get(&hinted(gave)).assert_status(200);
+    });
     is_told("somebody else signs in", 1, &mut |browser, _| {
         let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
         assert_eq!(sign_in(browser, &page, "bob", BOB_PASSWORD).status, 303);
     });
     is_told("their account's page, from elsewhere", 1, &mut |_, gave| {
         let mut elsewhere = signed_in(&gatepost);
-        on_account_page(
-            &mut elsewhere,
-            &[("decision", "end_session"), ("session", &sid(gave))],
+        let sid = sid(gave);
+        let end = [("decision", "end_session"), ("session", sid.as_str())];
+        on_account_page(&mut elsewhere, &end);
+    });
+    let by_hand = "another password by their own hand, from elsewhere";
+    is_told(by_hand, 1, &mut |_, _| {
+        let mut elsewhere = signed_in(&gatepost);
+        code(&mut elsewhere, &authorize_path("told", RP1, &[]));
+        let form = [
+            ("decision", "change_password"),
+            ("present_password", ALICE_PASSWORD),
+            ("new_password", "a new password of hers"),
+            ("new_password_again", "a new password of hers"),
+        ];
+        gatepost.run_sql("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
+        on_account_page(&mut elsewhere, &form);
+        let silently = authorize_path("told", RP1, &[("prompt", "none")]);
+        elsewhere.get(&silently).assert_carries("code");
+        // For the sign-ins that follow.
+        gatepost.database.run(
+            "UPDATE users u SET password_hash = k.password_hash FROM kept k WHERE k.sub = u.sub",
         );
     });
-    is_told(
-        "another password by their own hand, from elsewhere",
-        1,
-        &mut |_, _| {
-            let mut elsewhere = signed_in(&gatepost);
-            code(&mut elsewhere, &authorize_path("told", RP1, &[]));
-            let (present, new) = (
-                ("present_password", ALICE_PASSWORD),
-                ("new_password", "a new password of hers"),
-            );
-            let again = ("new_password_again", "a new password of hers");
-            gatepost.run_sql("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
-            on_account_page(
-                &mut elsewhere,
-                &[("decision", "change_password"), present, new, again],
-            );
-            elsewhere
-                .get(&authorize_path("told", RP1, &[("prompt", "none")]))
-                .assert_carries("code");
-            // For the sign-ins that follow.
-            gatepost.database.run("UPDATE users u SET password_hash = k.password_hash FROM kept k WHERE k.sub = u.sub");
-        },
-    );
     is_told("session end", 1, &mut |_, gave| {
-        run(&["session", "end", &sid(gave)], "")
+        run(&format!("session end {}", sid(gave)))
     });
-    is_told("user revoke", 1, &mut |_, _| {
-        run(&["user", "revoke", "alice"], "")
-    });
+    is_told("user revoke", 1, &mut |_, _| run("user revoke alice"));
     is_told("another password", 1, &mut |_, _| {
-        run(&["user", "password", "alice"], ALICE_PASSWORD)
+        gatepost.run_well(&["user", "password", "alice"], ALICE_PASSWORD);
     });
-    is_told("user disable", 1, &mut |_, _| {
-        run(&["user", "disable", "alice"], "")
-    });
-    run(&["user", "enable", "alice"], "");
+    is_told("user disable", 1, &mut |_, _| run("user disable alice"));
+    run("user enable alice");
     is_told("a user is disabled by apply", 1, &mut |_, _| {
         let mut document = with_clients(document(), &[("told", told_at(&receiver))]);
         document["users"][0]["enabled"] = json!(false);
         gatepost.apply(&document);
     });
-    run(&["user", "enable", "alice"], "");
-    is_told("user remove", 1, &mut |_, _| {
-        run(&["user", "remove", "alice"], "")
-    });
+    run("user enable alice");
+    is_told("user remove", 1, &mut |_, _| run("user remove alice"));
 }
 
 #[test]
@@ -400,9 +341,7 @@ fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() 
     let gave = tokens(&gatepost, &mut browser, "told", "openid");
     gatepost.run_well(&["client", "revoke", "told"], "");
     assert_eq!(receiver.tokens(&gatepost, 1)[0]["sid"], sid(&gave));
-    await_that("note", SOON, || {
-        queue(&gatepost)["told"] == (1, true, false)
-    });
+    await_entry(&gatepost, (1, true, false));
     // The session goes on: when it is used to sign in there again, its end is news.
     for _ in 0..2 {
         code(&mut browser, &authorize_path("told", RP1, &[]));
@@ -413,13 +352,8 @@ fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() 
     // What is disabled hears of it, too; what is gone has no address any more.
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("told", RP1, &[]));
-    let mut registered = with_clients(document(), &[("told", told_at(&receiver))]);
-    registered["clients"]
-        .as_array_mut()
-        .unwrap()
-        .last_mut()
-        .unwrap()["enabled"] = json!(false);
-    gatepost.apply(&registered);
+    let told = with_members(told_at(&receiver), &json!({"enabled": false}));
+    gatepost.apply(&with_clients(document(), &[("told", told)]));
     receiver.tokens(&gatepost, 3);
 }
 
@@ -433,35 +367,27 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     let down = free_port();
     let down = json!({"backchannel_logout_uri": format!("http://127.0.0.1:{down}/")});
     let front = json!({"frontchannel_logout_uri": "https://rp1.example/out"});
-    let document = with_clients(
-        document(),
-        &[
-            ("broken", told_at(&broken)),
-            ("down", down),
-            ("front", front),
-            ("moved", told_at(&moved)),
-            ("slow", told_at(&slow)),
-            ("well", told_at(&well)),
-        ],
-    );
+    let clients = [
+        ("broken", told_at(&broken)),
+        ("down", down),
+        ("front", front),
+        ("moved", told_at(&moved)),
+        ("slow", told_at(&slow)),
+        ("well", told_at(&well)),
+    ];
+    let document = with_clients(document(), &clients);
     let admin = free_address();
     let gatepost = Gatepost::start_with(&document, &[ALLOWED, ("GATEPOST_ADMIN_LISTEN", &admin)]);
     let mut browser = signed_in(&gatepost);
-    for client_id in ["broken", "down", "front", "moved", "slow", "well"] {
+    for (client_id, _) in &clients {
         code(&mut browser, &authorize_path(client_id, RP1, &[]));
     }
     sign_out(&mut browser);
     await_that("call to the slow one", SOON, || slow.calls() == 1);
     // Everybody else is served meanwhile, and told.
     well.tokens(&gatepost, 1);
-    assert!(
-        crate::support::flow::userinfo(
-            &gatepost,
-            &access_token(&gatepost, &mut signed_in(&gatepost), "openid")
-        )
-        .status
-            == 200
-    );
+    let token = access_token(&gatepost, &mut signed_in(&gatepost), "openid");
+    userinfo(&gatepost, &token).assert_status(200);
     let failing = ["broken", "down", "moved", "slow"];
     let all = |state: (i32, bool, bool)| {
         let queue = queue(&gatepost);
@@ -494,27 +420,19 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     log.assert_says("back-channel logout of client broken failed (try 3 of 3): it answered 500");
     assert!(!log.contains("eyJ"), "no token is logged");
     let (_, metrics) = ask_alone(&admin, "GET /metrics");
-    for (outcome, count) in [
-        ("told", 1),
-        ("failed", 2 * failing.len()),
-        ("given_up", failing.len()),
-    ] {
+    let failing = failing.len();
+    for (outcome, count) in [("told", 1), ("failed", 2 * failing), ("given_up", failing)] {
         let line = format!("gatepost_backchannel_logouts_total{{outcome=\"{outcome}\"}} {count}\n");
-        assert!(metrics.contains(&line), "{line}{metrics}");
+        metrics.assert_says(&line);
     }
 }
 
 #[test]
 fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
-    let (well, slow) = (
-        Receiver::start(Manner::Status(200)),
-        Receiver::start(Manner::Slow),
-    );
-    let document = with_clients(
-        document(),
-        &[("slow", told_at(&slow)), ("well", told_at(&well))],
-    );
-    let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
+    let well = Receiver::start(Manner::Status(200));
+    let slow = Receiver::start(Manner::Slow);
+    let clients = [("slow", told_at(&slow)), ("well", told_at(&well))];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[ALLOWED]);
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("well", RP1, &[]));
     let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
@@ -523,11 +441,8 @@ fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
     await_that("calls to the slow one", SOON, || slow.calls() > 0);
     sign_out(&mut browser);
     await_that("call to the other", SOON, || well.calls() == 1);
-    assert!(
-        slow.calls() <= 16,
-        "one handful when it signed out, another with it: {}",
-        slow.calls()
-    );
+    // One handful when it signed out, another with it.
+    assert!(slow.calls() <= 16, "{}", slow.calls());
 }
 
 #[test]
@@ -548,20 +463,13 @@ fn an_address_of_ones_own_network_is_not_called_unless_allowed() {
         code(&mut browser, &authorize_path(client_id, RP1, &[]));
     }
     sign_out(&mut browser);
+    let refusal = "GATEPOST_OUTBOUND_ALLOW does not name it";
     await_that("refusals", SOON, || {
-        gatepost
-            .log()
-            .matches("GATEPOST_OUTBOUND_ALLOW does not name it")
-            .count()
-            == 4
+        gatepost.log().matches(refusal).count() == 4
     });
-    assert!(
-        queue(&gatepost)
-            .values()
-            .all(|row| *row == (1, false, true)),
-        "{:?}",
-        queue(&gatepost)
-    );
+    for (client_id, row) in queue(&gatepost) {
+        assert_eq!(row, (1, false, true), "{client_id}");
+    }
     assert_eq!(receiver.calls(), 0);
 }
 
@@ -575,9 +483,8 @@ fn what_is_due_outlives_the_process_that_owes_it() {
     sign_out(&mut browser);
     await_that("call", SOON, || receiver.calls() == 1);
     for process in gatepost.server_processes() {
-        let killed = std::process::Command::new("kill")
-            .args(["-9", &process.to_string()])
-            .status();
+        let mut kill = std::process::Command::new("kill");
+        let killed = kill.args(["-9", &process.to_string()]).status();
         assert!(killed.unwrap().success());
     }
     receiver.behave(Manner::Status(503));
@@ -592,9 +499,7 @@ fn what_is_due_outlives_the_process_that_owes_it() {
     hurry(&gatepost);
     receiver.behave(Manner::Status(200));
     gatepost.serve();
-    await_that("third call", SOON, || {
-        queue(&gatepost)["told"] == (3, true, false)
-    });
+    await_entry(&gatepost, (3, true, false));
     hurry(&gatepost);
     await_nothing();
     assert_eq!(receiver.calls(), 3);
@@ -613,18 +518,14 @@ fn several_processes_share_the_calls_and_make_each_once() {
     let (gatepost, receiver) = scene();
     let mut other = gatepost.beside();
     other.serve();
-    let mut sids: Vec<String> = (0..12)
-        .map(|_| {
-            let mut browser = signed_in(&gatepost);
-            sid(&tokens(&gatepost, &mut browser, "told", "openid"))
-        })
-        .collect();
+    let mut sids = Vec::from_iter((0..12).map(|_| {
+        let mut browser = signed_in(&gatepost);
+        sid(&tokens(&gatepost, &mut browser, "told", "openid"))
+    }));
     gatepost.run_well(&["revoke", "--everything"], "");
     let claims = receiver.tokens(&gatepost, 12);
-    let mut told: Vec<String> = claims
-        .iter()
-        .map(|claims| claims["sid"].as_str().unwrap().to_owned())
-        .collect();
+    let told = claims.iter().map(|claims| text(claims, "sid").to_owned());
+    let mut told: Vec<String> = told.collect();
     told.sort_unstable();
     sids.sort_unstable();
     assert_eq!(told, sids);
@@ -639,13 +540,12 @@ fn everything_ends_at_once_though_calls_are_held_up_and_the_next_run_makes_those
     let gave = tokens(&gatepost, &mut browser, "told", "openid");
     let mut holder = gatepost.database.client();
     let mut holding = holder.transaction().unwrap();
-    holding
-        .execute("UPDATE session_clients SET first_at = first_at", &[])
-        .unwrap();
+    let held = "UPDATE session_clients SET first_at = first_at";
+    holding.execute(held, &[]).unwrap();
     let told = gatepost.refusal(&["revoke", "--everything"], "");
     told.assert_says("run the command again");
     let access_token = text(&gave, "access_token");
-    crate::support::flow::userinfo(&gatepost, access_token).assert_status(401);
+    userinfo(&gatepost, access_token).assert_status(401);
     holding.rollback().unwrap();
     await_nothing();
     assert_eq!(receiver.calls(), 0);

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::claims::Says;
+use crate::support::claims::{Members, Says};
 use crate::support::flow::{
-    authorize_path, changed, issued, names, redeem_with, sign_in, text, userinfo, with_clients,
+    LEFT_OUT, authorize_path, challenge, changed, issued, names, redeem_with, sign_in, text,
+    userinfo, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
-use crate::support::jwt::{half_hash, published_keys, verified};
+use crate::support::jwt::{forge, half_hash, published_keys, verified};
 use crate::support::shared::Shared;
+use crate::support::tables::rows_of;
 
 const ISSUER: &str = "https://op.example";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
@@ -27,7 +29,16 @@ const TYPES: [&str; 6] = [
     "code token",
     "code id_token token",
 ];
+/// Those that come to an ID token.
+const WITH_ID_TOKEN: [&str; 5] = [
+    "code",
+    "id_token",
+    "id_token token",
+    "code id_token",
+    "code id_token token",
+];
 const WITH_QUERY: &str = "https://rp1.example/other?a=b";
+const NONCE: &str = "n-0123456789abcdefghijklmnopqrstuvwxyz-._~A";
 /// 128 characters, among them everything that need not be encoded.
 const STATE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW~XY";
 
@@ -59,7 +70,7 @@ impl Suite {
     fn signed_in() -> Suite {
         let mut suite = Suite::start();
         let page = suite.ask("code", &[]);
-        assert_eq!(suite.enter_password(&page).status, 303);
+        suite.enter_password(&page).assert_status(303);
         suite
     }
 
@@ -78,6 +89,11 @@ impl Suite {
         self.ask(response_type, changes).response_to(RP1).1
     }
 
+    /// The error that the client gets, without any page.
+    fn error(&mut self, response_type: &str, changes: &[(&str, &str)]) -> Option<String> {
+        self.told(response_type, changes).remove("error")
+    }
+
     /// Header and claims of the ID token of this answer, whichever endpoint it comes from.
     fn id_token(&self, got: &BTreeMap<String, String>) -> (Value, Value) {
         match got.get("id_token") {
@@ -87,12 +103,11 @@ impl Suite {
     }
 
     fn tokens(&self, got: &BTreeMap<String, String>) -> Value {
-        issued(&redeem_with(
-            &self.op,
-            "rp",
-            &got["code"],
-            &[("code_verifier", crate::support::flow::LEFT_OUT)],
-        ))
+        issued(&self.redeem(got))
+    }
+
+    fn redeem(&self, got: &BTreeMap<String, String>) -> Answer {
+        redeem_with(&self.op, "rp", &got["code"], &[("code_verifier", LEFT_OUT)])
     }
 }
 
@@ -101,11 +116,17 @@ fn path(client_id: &str, response_type: &str, changes: &[(&str, &str)]) -> Strin
         ("response_type", response_type),
         ("scope", "openid"),
         ("state", STATE),
-        ("nonce", "n-0123456789abcdefghijklmnopqrstuvwxyz-._~A"),
+        ("nonce", NONCE),
         ("code_challenge", ""),
         ("code_challenge_method", ""),
     ];
     authorize_path(client_id, RP1, &changed(&usual, changes))
+}
+
+/// The same to another address, whatever the client has registered.
+fn path_to(redirect_uri: &str, changes: &[(&str, &str)]) -> String {
+    let [usual, other] = [RP1, redirect_uri].map(|uri| encode(&[("redirect_uri", uri)]));
+    path("rp", "code", changes).replace(&usual, &other)
 }
 
 fn shows_login(answer: &Answer) -> bool {
@@ -113,12 +134,16 @@ fn shows_login(answer: &Answer) -> bool {
 }
 
 fn members(value: &Value) -> BTreeSet<&str> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item.as_str().unwrap())
-        .collect()
+    let members = value.as_array().unwrap().iter();
+    members.map(|item| item.as_str().unwrap()).collect()
+}
+
+/// The metadata has all of these members in the list of that name.
+#[track_caller]
+fn assert_lists(metadata: &Value, name: &str, wanted: &str) {
+    let listed = members(&metadata[name]);
+    let mut wanted = wanted.split(' ');
+    assert!(wanted.all(|one| listed.contains(one)), "{name}: {listed:?}");
 }
 
 #[test]
@@ -139,71 +164,56 @@ fn c1_discovery() {
     let names = "authorization_endpoint token_endpoint jwks_uri userinfo_endpoint
                  check_session_iframe";
     for name in names.split_whitespace() {
-        assert!(
-            text(&metadata, name).starts_with("https://op.example/"),
-            "{name}"
-        );
+        let address = text(&metadata, name);
+        assert!(address.starts_with("https://op.example/"), "{name}");
     }
-    assert!(members(&metadata["response_types_supported"]).is_superset(&BTreeSet::from(TYPES)));
+    let types = BTreeSet::from(TYPES);
+    assert!(members(&metadata["response_types_supported"]).is_superset(&types));
     assert_eq!(metadata["subject_types_supported"], json!(["public"]));
-    assert!(members(&metadata["id_token_signing_alg_values_supported"]).contains("RS256"));
-    assert!(
-        members(&metadata["claims_supported"])
-            .is_superset(&BTreeSet::from(["sub", "name", "email", "address"]))
-    );
+    assert_lists(&metadata, "id_token_signing_alg_values_supported", "RS256");
+    assert_lists(&metadata, "claims_supported", "sub name email address");
     // 5: every address is https.
     for (name, value) in metadata.as_object().unwrap() {
         let is_address =
             name.ends_with("_endpoint") || name.ends_with("_uri") || name.ends_with("_iframe");
+        let secure = |address: &str| address.starts_with("https://");
         assert!(
-            !is_address || value.as_str().unwrap().starts_with("https://"),
+            !is_address || value.as_str().is_some_and(secure),
             "{name}: {value}"
         );
         // 8: names and types. Whether each name is registered is for tests/discovery.rs.
         let is_flag = name.ends_with("_parameter_supported") || name.contains("channel_logout");
-        assert!(
-            value.is_string() || value.is_boolean() == is_flag && (is_flag || value.is_array()),
-            "{name}: {value}"
-        );
+        let is_right = value.is_boolean() == is_flag && (is_flag || value.is_array());
+        assert!(value.is_string() || is_right, "{name}: {value}");
     }
     // 6, 7, 9, 10
-    let scopes = BTreeSet::from([
-        "openid",
-        "profile",
-        "email",
-        "address",
-        "phone",
-        "offline_access",
-    ]);
-    assert!(members(&metadata["scopes_supported"]).is_superset(&scopes));
-    let grants = BTreeSet::from(["authorization_code", "implicit", "refresh_token"]);
-    assert!(members(&metadata["grant_types_supported"]).is_superset(&grants));
-    let methods = BTreeSet::from(["client_secret_basic", "client_secret_post"]);
-    assert!(members(&metadata["token_endpoint_auth_methods_supported"]).is_superset(&methods));
+    for [name, wanted] in rows_of(
+        "
+        scopes_supported                      | openid profile email address phone offline_access
+        grant_types_supported                 | authorization_code implicit refresh_token
+        token_endpoint_auth_methods_supported | client_secret_basic client_secret_post
+        code_challenge_methods_supported      | S256
+    ",
+    ) {
+        assert_lists(&metadata, name, wanted);
+    }
     assert_eq!(metadata["request_parameter_supported"], false);
     assert_eq!(metadata["request_uri_parameter_supported"], false);
-    assert_eq!(
-        metadata.get("request_object_signing_alg_values_supported"),
-        None
-    );
-    assert!(members(&metadata["code_challenge_methods_supported"]).contains("S256"));
+    let of_objects = "request_object_signing_alg_values_supported";
+    assert_eq!(metadata.get(of_objects), None);
     // 11: canonical BCP 47.
     for locale in members(&metadata["ui_locales_supported"]) {
         let (language, rest) = locale.split_once('-').unwrap_or((locale, "Hans"));
         let title = rest.starts_with(|first: char| first.is_ascii_uppercase());
-        assert!(
-            language.bytes().all(|byte| byte.is_ascii_lowercase()) && title,
-            "{locale}"
-        );
+        let small = language.bytes().all(|byte| byte.is_ascii_lowercase());
+        assert!(small && title, "{locale}");
     }
     // 12: each acr value may be asked for, and one of them comes back.
     let supported = members(&metadata["acr_values_supported"]);
     for acr in &supported {
         let got = suite.told("id_token", &[("acr_values", acr)]);
-        assert!(
-            supported.contains(suite.id_token(&got).1["acr"].as_str().unwrap()),
-            "{acr}"
-        );
+        let (_, claims) = suite.id_token(&got);
+        assert!(supported.contains(text(&claims, "acr")), "{acr}");
     }
 }
 
@@ -216,20 +226,15 @@ fn c2_keys() {
     assert!(kids.len() == keys.len() && kids.iter().all(|kid| !kid.trim().is_empty()));
     for key in &keys {
         assert!(key["use"] == "sig", "{key}");
-        assert!(key["alg"].is_string(), "{key}");
-        assert!(key["kty"].is_string(), "{key}");
-        assert!(
-            ["d", "p", "q", "dp", "dq", "qi", "k"]
-                .iter()
-                .all(|private| key.get(*private).is_none()),
-            "{key}"
-        );
-        for name in ["n", "e", "x", "y"] {
-            let value = key.get(name).map(|value| value.as_str().unwrap());
-            assert!(
-                value.is_none_or(|value| !crate::support::jwt::base64url(value).is_empty()),
-                "{key}"
-            );
+        assert!(key["alg"].is_string() && key["kty"].is_string(), "{key}");
+        let mut private = "d p q dp dq qi k".split(' ');
+        assert!(private.all(|name| key.get(name).is_none()), "{key}");
+        for value in ["n", "e", "x", "y"]
+            .iter()
+            .filter_map(|name| key.get(*name))
+        {
+            let number = crate::support::jwt::base64url(value.as_str().unwrap());
+            assert!(!number.is_empty(), "{key}");
         }
     }
     // 3: a rotated key has a new name and new material, the old one stays for a while; `kid` names
@@ -238,17 +243,10 @@ fn c2_keys() {
     suite.op.run_well(&["key", "rotate", "--now"], "");
     suite.op.settle();
     let new = suite.told("id_token", &[])["id_token"].clone();
-    let kid = |id_token: &str| {
-        verified(&suite.op, id_token).0["kid"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
+    let kid = |id_token: &str| text(&verified(&suite.op, id_token).0, "kid").to_owned();
     assert!(kids.contains(kid(&old).as_str()) && !kids.contains(kid(&new).as_str()));
-    let moduli: Vec<Value> = published_keys(&suite.op)
-        .iter()
-        .filter_map(|key| key.get("n").cloned())
-        .collect();
+    let keys = published_keys(&suite.op);
+    let moduli: Vec<&Value> = keys.iter().filter_map(|key| key.get("n")).collect();
     assert!(moduli.len() == 2 && moduli[0] != moduli[1]);
 }
 
@@ -258,22 +256,18 @@ fn c3_what_comes_in() {
     // 1: a form post does what the query does.
     let request = path("rp", "code", &[]);
     let (_, query) = request.split_once('?').unwrap();
-    let posted = suite
-        .op
-        .connect()
-        .post_raw("/connect/authorize", &[], query.as_bytes());
-    assert_eq!(
-        suite.browser.follow(posted).response_to(RP1).1["state"],
-        STATE
-    );
+    let mut connection = suite.op.connect();
+    let posted = connection.post_raw("/connect/authorize", &[], query.as_bytes());
+    let (_, got) = suite.browser.follow(posted).response_to(RP1);
+    assert_eq!(got["state"], STATE);
     // 2, 3: order, unknown parameters, and everything that must not be an error.
-    let mut reversed: Vec<&str> = query.split('&').collect();
-    reversed.reverse();
-    suite
-        .browser
-        .get(&format!("/connect/authorize?{}", reversed.join("&")))
-        .assert_carries("code");
+    let reversed = query.split('&').rev().collect::<Vec<_>>().join("&");
+    let answer = suite.browser.get(&format!("/connect/authorize?{reversed}"));
+    answer.assert_carries("code");
     let hint = suite.told("id_token", &[])["id_token"].clone();
+    let claims =
+        r#"{"userinfo":{"name":{"essential":true}},"id_token":{"auth_time":{"essential":true}}}"#;
+    let challenge = challenge();
     for (name, value) in [
         ("extra", "foobar"),
         ("scope", "email openid profile"),
@@ -284,12 +278,9 @@ fn c3_what_comes_in() {
         ("login_hint", "buffy@rp1.example"),
         ("login_hint", "\u{1f9db}"),
         ("acr_values", "urn:mace:incommon:iap:silver 1 2"),
-        (
-            "claims",
-            r#"{"userinfo":{"name":{"essential":true}},"id_token":{"auth_time":{"essential":true}}}"#,
-        ),
+        ("claims", claims),
         ("id_token_hint", &hint),
-        ("code_challenge", &crate::support::flow::challenge()),
+        ("code_challenge", &challenge),
         ("nonce", "0123456789-._~0123456789-._~0123456789-._~0"),
     ] {
         let further = if name == "code_challenge" {
@@ -299,14 +290,12 @@ fn c3_what_comes_in() {
         };
         for response_type in TYPES {
             let got = suite.told(response_type, &[(name, value), further]);
-            assert!(
-                !got.contains_key("error") && got["state"] == STATE,
-                "{response_type} {name}={value}: {got:?}"
-            );
+            let is_good = !got.contains_key("error") && got["state"] == STATE;
+            assert!(is_good, "{response_type} {name}={value}: {got:?}");
         }
     }
     let page = suite.ask("code", &[("prompt", "consent")]);
-    assert!(page.text().contains("asks for access"), "{}", page.text());
+    page.assert_says("asks for access");
     // 4, 5: the redirect URI comes first, is compared byte for byte, and its query stays.
     for wrong in [
         &format!("{RP1}/extra"),
@@ -316,84 +305,46 @@ fn c3_what_comes_in() {
         "",
     ] {
         for mode in ["", "form_post"] {
-            let changes = [
-                ("redirect_uri", wrong),
-                ("response_mode", mode),
-                ("scope", "nope"),
-                ("response_type", "x"),
-            ];
-            let request = path("rp", "code", &changes[1..])
-                .replace(&encode(&[("redirect_uri", RP1)]), &encode(&[changes[0]]));
-            suite
-                .browser
-                .get(&request)
-                .assert_error_page(400, "GP110", wrong);
+            let mode = ("response_mode", mode);
+            let request = path_to(wrong, &[mode, ("scope", "nope"), ("response_type", "x")]);
+            let answer = suite.browser.get(&request);
+            answer.assert_error_page(400, "GP110", wrong);
         }
     }
-    let request = path("rp", "code", &[]).replace(
-        &encode(&[("redirect_uri", RP1)]),
-        &encode(&[("redirect_uri", WITH_QUERY)]),
-    );
-    suite
-        .browser
-        .get(&request)
-        .assert_leads_to("https://rp1.example/other?a=b&code=");
+    let answer = suite.browser.get(&path_to(WITH_QUERY, &[]));
+    answer.assert_leads_to("https://rp1.example/other?a=b&code=");
     // 6: without a type there is nothing to imply a fragment.
-    let missing = suite.ask("code", &[("response_type", "")]).response_to(RP1);
-    assert_eq!(missing.0, "query");
-    assert_eq!(missing.1["error"].as_str(), "invalid_request");
-    assert_eq!(missing.1["state"].as_str(), STATE);
-    let missing = suite
-        .ask(
-            "code",
-            &[("response_type", ""), ("response_mode", "form_post")],
-        )
-        .response_to(RP1);
-    assert_eq!(missing.0, "form_post");
-    assert_eq!(missing.1["error"].as_str(), "invalid_request");
+    for (mode, place) in [("", "query"), ("form_post", "form_post")] {
+        let changes = [("response_type", ""), ("response_mode", mode)];
+        let (went, told) = suite.ask("code", &changes).response_to(RP1);
+        assert_eq!(went, place);
+        assert_eq!(told["error"], "invalid_request", "{place}");
+        assert_eq!(told["state"], STATE, "{place}");
+    }
     // 7: nonce.
     for response_type in TYPES {
-        let got = suite.told(response_type, &[("nonce", "")]);
+        let error = suite.error(response_type, &[("nonce", "")]);
         let needs_one = response_type.split(' ').any(|word| word == "id_token");
-        assert_eq!(
-            got.get("error").map(String::as_str),
-            needs_one.then_some("invalid_request"),
-            "{response_type}"
-        );
+        let wanted = needs_one.then_some("invalid_request");
+        assert_eq!(error.as_deref(), wanted, "{response_type}");
     }
     // 8: request objects; `state` may be in there alone.
-    let object = crate::support::jwt::forge(
-        &json!({"alg": "none"}),
-        &json!({"state": "inside", "nonce": "x"}),
-        |_| Vec::new(),
-    );
-    let got = suite.told(
-        "code",
-        &[("request", &object), ("state", ""), ("nonce", "")],
-    );
+    let inside = json!({"state": "inside", "nonce": "x"});
+    let object = forge(&json!({"alg": "none"}), &inside, |_| Vec::new());
+    let outside = [("request", &*object), ("state", ""), ("nonce", "")];
+    let got = suite.told("code", &outside);
     assert_eq!(got["error"].as_str(), "request_not_supported");
     assert_eq!(got["state"].as_str(), "inside");
-    let got = suite.told(
-        "code",
-        &[("request_uri", "https://rp1.example/request.jwt#hash")],
-    );
-    assert_eq!(got["error"], "request_uri_not_supported");
+    let request_uri = ("request_uri", "https://rp1.example/request.jwt#hash");
+    let error = suite.error("code", &[request_uri]).unwrap();
+    assert_eq!(error, "request_uri_not_supported");
     // 9: PKCE with the longest verifier; it is optional for this client.
     let verifier = "v".repeat(128);
     let challenge = base64_sha256(&verifier);
-    let got = suite.told(
-        "code",
-        &[
-            ("code_challenge", &challenge),
-            ("code_challenge_method", "S256"),
-        ],
-    );
-    issued(&redeem_with(
-        &suite.op,
-        "rp",
-        &got["code"],
-        &[("code_verifier", &verifier)],
-    ));
+    let method = ("code_challenge_method", "S256");
+    let got = suite.told("code", &[("code_challenge", &challenge), method]);
+    let verifier = [("code_verifier", &*verifier)];
+    issued(&redeem_with(&suite.op, "rp", &got["code"], &verifier));
     let got = suite.told("code", &[]);
     suite.tokens(&got);
 }
@@ -409,36 +360,23 @@ fn c4_the_session() {
     let mut suite = Suite::start();
     // 1: without a session there is an error; with one the same person at once.
     for response_type in TYPES {
-        assert_eq!(
-            suite.told(response_type, &[("prompt", "none")])["error"],
-            "login_required",
-            "{response_type}"
-        );
+        let error = suite.error(response_type, &[("prompt", "none")]);
+        assert_eq!(error.unwrap(), "login_required", "{response_type}");
     }
     // 9: a bad request is refused before any page.
-    assert_eq!(
-        suite.told("id_token", &[("nonce", "")])["error"],
-        "invalid_request"
-    );
+    let error = suite.error("id_token", &[("nonce", "")]);
+    assert_eq!(error.unwrap(), "invalid_request");
     // 8: everything survives the login page, posted requests too.
     let request = path("rp", "code id_token", &[("response_mode", "form_post")]);
-    let posted = suite.op.connect().post_raw(
-        "/connect/authorize",
-        &[],
-        request.split_once('?').unwrap().1.as_bytes(),
-    );
+    let (_, query) = request.split_once('?').unwrap();
+    let mut connection = suite.op.connect();
+    let posted = connection.post_raw("/connect/authorize", &[], query.as_bytes());
     let page = suite.browser.follow(posted);
     let (went, got) = suite.enter_password(&page).response_to(RP1);
     assert_eq!((went, got["state"].as_str()), ("form_post", STATE));
     let (_, first) = suite.id_token(&got);
-    assert_eq!(
-        first["nonce"],
-        "n-0123456789abcdefghijklmnopqrstuvwxyz-._~A"
-    );
-    for response_type in TYPES
-        .into_iter()
-        .filter(|response_type| *response_type != "code token")
-    {
+    assert_eq!(first["nonce"], NONCE);
+    for response_type in WITH_ID_TOKEN {
         let got = suite.told(response_type, &[("prompt", "none")]);
         let (_, claims) = suite.id_token(&got);
         assert_eq!(claims["sub"], first["sub"], "{response_type}");
@@ -446,14 +384,12 @@ fn c4_the_session() {
     }
     // 2: consent that was given is remembered.
     let page = suite.browser.visit(&path("asks", "code", &[]));
-    suite
+    let allowed = suite.browser.decide(&page, "allow", &[], true);
+    allowed.assert_carries("code");
+    let silently = suite
         .browser
-        .decide(&page, "allow", &[], true)
-        .assert_carries("code");
-    suite
-        .browser
-        .get(&path("asks", "code", &[("prompt", "none")]))
-        .assert_carries("code");
+        .get(&path("asks", "code", &[("prompt", "none")]));
+    silently.assert_carries("code");
     // 3, 5: prompt=login asks although there is a session, tells a later time, and does not ask
     // twice.
     sleep(Duration::from_millis(2_100));
@@ -471,27 +407,17 @@ fn c4_the_session() {
     let (_, third) = suite.id_token(&got);
     assert!(third["auth_time"].as_i64() > second["auth_time"].as_i64());
     let page = suite.ask("code", &[("max_age", "0")]);
-    assert!(
-        suite
-            .enter_password(&page)
-            .response_to(RP1)
-            .1
-            .contains_key("code")
-    );
+    suite.enter_password(&page).assert_carries("code");
     // 6: one's own ID token is a hint.
     let hint = suite.told("id_token", &[])["id_token"].clone();
-    let got = suite.told(
-        "code id_token",
-        &[("prompt", "none"), ("id_token_hint", &hint)],
-    );
+    let hinted = [("prompt", "none"), ("id_token_hint", &*hint)];
+    let got = suite.told("code id_token", &hinted);
     assert_eq!(suite.id_token(&got).1["sub"], first["sub"]);
     // 7: a login hint stands in the form.
     let mut other = suite.op.browser();
     let page = other.visit(&path("rp", "code", &[("login_hint", "bob@rp1.example")]));
-    assert_eq!(
-        page.attribute("name=\"username\"", "value").as_deref(),
-        Some("bob@rp1.example")
-    );
+    let username = page.attribute("name=\"username\"", "value");
+    assert_eq!(username.as_deref(), Some("bob@rp1.example"));
 }
 
 #[test]
@@ -500,23 +426,19 @@ fn c5_what_comes_back() {
     let mut codes = BTreeSet::new();
     for response_type in TYPES {
         // 1, 3: the place, for success and error; the state of either.
-        let went = if response_type == "code" {
-            "query"
-        } else {
-            "fragment"
+        let went = match response_type {
+            "code" => "query",
+            _ => "fragment",
         };
         for (mode, went) in [("", went), ("form_post", "form_post")] {
-            let (arrived, got) = suite
-                .ask(response_type, &[("response_mode", mode)])
-                .response_to(RP1);
+            let answer = suite.ask(response_type, &[("response_mode", mode)]);
+            let (arrived, got) = answer.response_to(RP1);
             assert_eq!(arrived, went);
             assert_eq!(got["state"].as_str(), STATE);
             assert_eq!(got["iss"].as_str(), ISSUER);
-            assert!(
-                !suite
-                    .told(response_type, &[("response_mode", mode), ("state", "")])
-                    .contains_key("state")
-            );
+            let stateless = [("response_mode", mode), ("state", "")];
+            let stateless = suite.told(response_type, &stateless);
+            assert!(!stateless.contains_key("state"));
             let changes = [
                 ("response_mode", mode),
                 ("prompt", "none"),
@@ -527,18 +449,10 @@ fn c5_what_comes_back() {
             assert_eq!(error["state"].as_str(), STATE);
             assert_eq!(error["error"].as_str(), "login_required");
             // 6: nothing beside the error's own parameters, and plain words.
-            let allowed = [
-                "error",
-                "error_description",
-                "error_uri",
-                "state",
-                "session_state",
-                "iss",
-            ];
-            assert!(
-                error.keys().all(|name| allowed.contains(&name.as_str())),
-                "{error:?}"
-            );
+            let allowed = "error error_description error_uri state session_state iss";
+            for name in error.keys() {
+                assert!(allowed.split(' ').any(|one| one == name), "{error:?}");
+            }
             let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
             assert!(error["error_description"].bytes().all(plain));
             // 4: what belongs to an access token.
@@ -556,34 +470,25 @@ fn c5_what_comes_back() {
         }
     }
     // 2: the page that posts: escaped, with a script its policy lets run.
-    let answer = suite.ask(
-        "code id_token",
-        &[("response_mode", "form_post"), ("state", "\"'<>&")],
-    );
+    let odd = [("response_mode", "form_post"), ("state", "\"'<>&")];
+    let answer = suite.ask("code id_token", &odd);
     answer.assert_says("value=\"&quot;");
     answer.assert_says("&lt;&gt;&amp;");
-    answer
-        .header("content-security-policy")
-        .unwrap()
-        .assert_says("script-src 'self'");
+    let policy = answer.header("content-security-policy").unwrap();
+    policy.assert_says("script-src 'self'");
     assert_eq!(answer.fields()["state"], "\"'<>&");
 }
 
 #[test]
 fn c6_the_id_token() {
     let mut suite = Suite::signed_in();
-    for response_type in TYPES
-        .into_iter()
-        .filter(|response_type| *response_type != "code token")
-    {
-        let got = suite.told(
-            response_type,
-            &[
-                ("max_age", "15000"),
-                ("acr_values", "1"),
-                ("scope", "openid profile"),
-            ],
-        );
+    let asked = [
+        ("max_age", "15000"),
+        ("acr_values", "1"),
+        ("scope", "openid profile"),
+    ];
+    for response_type in WITH_ID_TOKEN {
+        let got = suite.told(response_type, &asked);
         let (header, claims) = suite.id_token(&got);
         // 1 to 5, 9
         assert!(header["alg"] == "RS256", "{header}");
@@ -592,38 +497,27 @@ fn c6_the_id_token() {
         assert_eq!(claims["iss"], json!(ISSUER));
         assert_eq!(claims["aud"], "rp");
         assert_eq!(claims["acr"], "1");
-        assert!(
-            ["exp", "iat", "auth_time"]
-                .iter()
-                .all(|name| claims[*name].is_i64()),
-            "{claims}"
-        );
+        for time in ["exp", "iat", "auth_time"] {
+            assert!(claims[time].is_i64(), "{claims}");
+        }
         assert!(!text(&claims, "sid").is_empty());
         if response_type != "code" {
             let hash = |name: &str| got.get(name).map(|token| json!(half_hash("RS256", token)));
-            assert_eq!(
-                claims.get("at_hash").cloned(),
-                hash("access_token"),
-                "{response_type}"
-            );
-            assert_eq!(
-                claims.get("c_hash").cloned(),
-                hash("code"),
-                "{response_type}"
-            );
+            for (member, token) in [("at_hash", "access_token"), ("c_hash", "code")] {
+                let told = claims.get(member).cloned();
+                assert_eq!(told, hash(token), "{response_type} {member}");
+            }
         }
         // 6: claims of scopes only where no access token tells them. 7: nothing unusual.
+        let tells_name = claims.get("name").is_some();
         assert_eq!(
-            claims.get("name").is_some(),
+            tells_name,
             response_type == "id_token",
             "{response_type}: {claims}"
         );
-        assert!(
-            ["idp", "role", "tenant"]
-                .iter()
-                .all(|name| claims.get(*name).is_none()),
-            "{claims}"
-        );
+        for unusual in ["idp", "role", "tenant"] {
+            assert_eq!(claims.get(unusual), None, "{claims}");
+        }
         // 8: the same person at both endpoints.
         if got.contains_key("code") && got.contains_key("id_token") {
             let (_, back) = verified(&suite.op, text(&suite.tokens(&got), "id_token"));
@@ -639,98 +533,63 @@ fn c6_the_id_token() {
 #[test]
 fn c7_userinfo() {
     let mut suite = Suite::signed_in();
-    let got = suite.told(
-        "code id_token token",
-        &[("scope", "openid profile email address phone offline_access")],
-    );
+    let scope = "openid profile email address phone offline_access";
+    let got = suite.told("code id_token token", &[("scope", scope)]);
     let (_, id_token) = suite.id_token(&got);
     let tokens = suite.tokens(&got);
     // 1, 2: GET, POST with the header, POST with the token in the form; whatever the scheme's case.
     let token = text(&tokens, "access_token");
     let told = userinfo(&suite.op, token);
-    assert_eq!((told.status, &told.json()["sub"]), (200, &id_token["sub"]));
+    told.assert_status(200);
+    told.assert_member("sub", id_token["sub"].clone());
+    let told = told.json();
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let header = format!("{scheme} {token}");
         for method in ["GET", "POST"] {
-            let answer = suite.op.connect().send(
-                method,
-                "/connect/userinfo",
-                &[("Authorization", &header)],
-                b"",
-            );
-            assert_eq!(answer.json(), told.json(), "{method} {scheme}");
+            let headers = [("Authorization", &*header)];
+            let answer = suite.op.send(method, "/connect/userinfo", &headers, b"");
+            assert_eq!(answer.json(), told, "{method} {scheme}");
         }
     }
-    assert_eq!(
-        suite
-            .op
-            .post("/connect/userinfo", &[], &[("access_token", token)])
-            .json(),
-        told.json()
-    );
+    let form = [("access_token", token)];
+    let answer = suite.op.post("/connect/userinfo", &[], &form);
+    assert_eq!(answer.json(), told);
     // 3: tokens of every flow, and refreshed ones.
     let refresh = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let authorization = crate::support::flow::basic("rp", crate::support::gatepost::CONF1_SECRET);
-    let refreshed = issued(&suite.op.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &refresh,
-    ));
-    assert_eq!(
-        userinfo(&suite.op, text(&refreshed, "access_token")).json(),
-        told.json()
-    );
+    let refreshed = issued(&suite.op.token("rp", &refresh));
+    let refreshed = userinfo(&suite.op, text(&refreshed, "access_token"));
+    assert_eq!(refreshed.json(), told);
     for response_type in ["id_token token", "code token", "code id_token token"] {
         let got = suite.told(response_type, &[]);
-        assert_eq!(
-            userinfo(&suite.op, &got["access_token"]).json(),
-            json!({"sub": id_token["sub"]}),
-            "{response_type}"
-        );
+        let told = userinfo(&suite.op, &got["access_token"]).json();
+        assert_eq!(told, json!({"sub": id_token["sub"]}), "{response_type}");
     }
     // 7: what a code's second use revoked, and what never was one.
     let got = suite.told("code", &[]);
     let tokens = suite.tokens(&got);
-    redeem_with(
-        &suite.op,
-        "rp",
-        &got["code"],
-        &[("code_verifier", crate::support::flow::LEFT_OUT)],
-    );
+    suite.redeem(&got).assert_status(400);
     for dead in [text(&tokens, "access_token"), "unknown"] {
         let answer = userinfo(&suite.op, dead);
-        assert!(answer.status == 401, "{dead}");
-        assert!(
-            answer
-                .header("www-authenticate")
-                .unwrap()
-                .contains("invalid_token"),
-            "{dead}"
-        );
+        answer.assert_status_for(dead, 401);
+        let challenge = answer.header("www-authenticate").unwrap();
+        challenge.assert_says_for(dead, "invalid_token");
     }
 }
 
 /// Whether a claim has the type its name asks for.
 fn fits(name: &str, value: &Value) -> bool {
-    let is_text = |value: &Value| {
-        value
-            .as_str()
-            .is_some_and(|text| !text.trim().is_empty() && text != "null")
-    };
-    match name {
-        "email_verified" | "phone_number_verified" => value.is_boolean(),
-        "updated_at" => value
-            .as_i64()
-            .is_some_and(|seconds| (631_152_000..=4_000_000_000).contains(&seconds)),
-        "address" => value
-            .as_object()
-            .is_some_and(|address| address.values().all(is_text)),
-        "birthdate" => value
-            .as_str()
-            .is_some_and(|date| date.len() == 10 && date > "1850"),
+    let is_text = |text: &str| !text.trim().is_empty() && text != "null";
+    let is_text = |value: &Value| value.as_str().is_some_and(is_text);
+    let is_time = |seconds: i64| (631_152_000..=4_000_000_000).contains(&seconds);
+    let is_date = |date: &str| date.len() == 10 && date > "1850";
+    match (name, value) {
+        ("email_verified" | "phone_number_verified", _) => value.is_boolean(),
+        ("updated_at", _) => value.as_i64().is_some_and(is_time),
+        ("address", Value::Object(address)) => address.values().all(is_text),
+        ("birthdate", _) => value.as_str().is_some_and(is_date),
         _ => is_text(value),
     }
 }
@@ -749,19 +608,14 @@ fn c7_user_data() {
     ] {
         let got = suite.told("id_token token", &[("scope", &format!("openid {scope}"))]);
         let claims = userinfo(&suite.op, &got["access_token"]).json();
-        assert_eq!(
-            names(&claims),
-            expected.split_whitespace().collect::<Vec<_>>(),
-            "{scope}"
-        );
+        let expected: Vec<&str> = expected.split_whitespace().collect();
+        assert_eq!(names(&claims), expected, "{scope}");
         for (name, value) in claims.as_object().unwrap() {
             assert!(fits(name, value), "{name}: {value}");
         }
     }
     let claims = r#"{"userinfo":{"name":{"essential":true}}}"#;
     let got = suite.told("id_token token", &[("claims", claims)]);
-    assert_eq!(
-        names(&userinfo(&suite.op, &got["access_token"]).json()),
-        ["name", "sub"]
-    );
+    let told = userinfo(&suite.op, &got["access_token"]).json();
+    told.assert_members("name sub");
 }

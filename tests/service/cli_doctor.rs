@@ -35,8 +35,8 @@ struct Authority(PathBuf);
 
 impl Authority {
     fn new(name: &str) -> Authority {
-        let directory =
-            std::env::temp_dir().join(format!("gatepost-doctor-{}-{name}", std::process::id()));
+        let name = format!("gatepost-doctor-{}-{name}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).unwrap();
         let authority = Authority(directory);
         let own = "req -x509 -addext basicConstraints=critical,CA:TRUE -keyout ca.key -out ca.pem -days 3";
@@ -48,12 +48,10 @@ impl Authority {
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
         let rsa = "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
-        let made = Command::new("openssl")
-            .args(rsa.split(' '))
-            .arg("rsa.pem")
-            .current_dir(&authority.0)
-            .output();
-        assert!(made.unwrap().status.success());
+        let mut openssl = Command::new("openssl");
+        openssl.args(rsa.split(' ')).arg("rsa.pem");
+        let made = openssl.current_dir(&authority.0).output().unwrap();
+        assert!(made.status.success());
         authority.past();
         authority
     }
@@ -65,13 +63,8 @@ impl Authority {
         fs::write(self.0.join("ca.cnf"), rules).unwrap();
         fs::write(self.0.join("index.txt"), "").unwrap();
         let words = "ca -config ca.cnf -batch -notext -cert ca.pem -keyfile ca.key -in request.pem -out past.pem";
-        let year = [
-            "-startdate",
-            "20200101000000Z",
-            "-enddate",
-            "20200401120000Z",
-        ];
-        self.openssl(words, &year);
+        let year = "-startdate 20200101000000Z -enddate 20200401120000Z";
+        self.openssl(words, &year.split(' ').collect::<Vec<_>>());
     }
 
     fn openssl(&self, words: &str, arguments: &[&str]) {
@@ -112,26 +105,22 @@ impl Scene {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let database = TestDatabase::empty_in(CLUSTER.url.clone());
         let role = format!("role_{}", database.schema);
+        let schema = &database.schema;
         database.run(&format!(
-            "CREATE ROLE {role} LOGIN; ALTER SCHEMA {} OWNER TO {role}",
-            database.schema
+            "CREATE ROLE {role} LOGIN; ALTER SCHEMA {schema} OWNER TO {role}"
         ));
+        let base_url = format!("https://localhost:{port}");
         let settings = [
-            ("GATEPOST_BASE_URL", format!("https://localhost:{port}")),
-            ("GATEPOST_CA_FILE", authority.file("ca.pem")),
-            ("GATEPOST_BOUND_SESSIONS", String::from("on")),
-            ("GATEPOST_DATABASE_URL", as_role(&database.url, &role)),
+            ("GATEPOST_BASE_URL", &*base_url),
+            ("GATEPOST_CA_FILE", &authority.file("ca.pem")),
+            ("GATEPOST_BOUND_SESSIONS", "on"),
+            ("GATEPOST_DATABASE_URL", &as_role(&database.url, &role)),
         ];
-        let settings = settings
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
         let mut gatepost = Gatepost::prepare_over(database, &settings);
         let mut document = document();
         // A scheme of one's own is weaker than an address.
-        document["clients"]
-            .as_array_mut()
-            .unwrap()
-            .retain(|client| client["client_id"] != "native");
+        let clients = document["clients"].as_array_mut().unwrap();
+        clients.retain(|client| client["client_id"] != "native");
         gatepost.apply(&document);
         gatepost.serve();
         let manner = Manner::new(Mutex::new(("60", "")));
@@ -157,14 +146,12 @@ impl Scene {
 
     /// Exit code and findings.
     fn examined(&self, arguments: &[&str]) -> (i32, Vec<(String, String)>) {
-        let output = self
-            .gatepost
-            .run(&[&["doctor", "--json"], arguments].concat(), "");
+        let doctor = [&["doctor", "--json"], arguments].concat();
+        let output = self.gatepost.run(&doctor, "");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = |finding: &Value, member: &str| finding[member].as_str().unwrap().to_owned();
-        let findings = told["findings"].as_array().unwrap();
+        let findings = told["findings"].as_array().unwrap().iter();
         let findings = findings
-            .iter()
             .map(|finding| (text(finding, "verdict"), text(finding, "text")))
             .collect();
         (output.status.code().unwrap(), findings)
@@ -211,10 +198,8 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.gatepost.stop();
-        self.gatepost.database.run(&format!(
-            "DROP OWNED BY {0} CASCADE; DROP ROLE {0}",
-            self.role
-        ));
+        let drops = format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.role);
+        self.gatepost.run_sql(&drops);
     }
 }
 
@@ -252,16 +237,11 @@ fn pass_on(
 ) -> Option<()> {
     let chain = CertificateDer::pem_file_iter(directory.join(format!("{days}.pem"))).unwrap();
     let key = PrivateKeyDer::from_pem_file(directory.join("key.pem")).unwrap();
-    let tls = ServerConfig::builder_with_provider(Arc::new(
-        rustls::crypto::aws_lc_rs::default_provider(),
-    ));
-    let tls = tls
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth();
-    let tls = tls
-        .with_single_cert(chain.map(Result::unwrap).collect(), key)
-        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let tls = tls.unwrap().with_no_client_auth();
+    let chain = chain.map(Result::unwrap).collect();
+    let tls = tls.with_single_cert(chain, key).unwrap();
     if fault == "RSA" && offers_rsa_alone(&visitor) {
         return take_rsa(visitor, directory);
     }
@@ -269,9 +249,8 @@ fn pass_on(
     let head = read_until(&mut visitor, b"\r\n\r\n")?;
     let mut lines: Vec<String> = head.trim_end().lines().map(str::to_owned).collect();
     let value = |name: &str| {
-        lines
-            .iter()
-            .find_map(|line| line.to_lowercase().strip_prefix(name).map(str::to_owned))
+        let mut lines = lines.iter();
+        lines.find_map(|line| line.to_lowercase().strip_prefix(name).map(str::to_owned))
     };
     let mut length = value("content-length:").map_or(0, |length| length.trim().parse().unwrap());
     let is_chunked = value("transfer-encoding:").is_some();
@@ -287,26 +266,16 @@ fn pass_on(
     }
     spoil(fault, &mut lines);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let refusal = |status: &str| format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
     let mut answer = match (fault, lines[0]) {
-        ("short heads", _) if head.len() > 4_096 => {
-            String::from("HTTP/1.1 431 Too Large\r\nContent-Length: 0\r\n\r\n")
+        ("short heads", _) if head.len() > 4_096 => refusal("431"),
+        ("no chunks", _) if is_chunked => refusal("502"),
+        ("chunks refused", _) if is_chunked => refusal("411"),
+        ("limits refreshes", line) if line.contains(" /session/refresh ") => refusal("429"),
+        (_, line) if line.starts_with("POST") && fault.starts_with("no posts ") => {
+            refusal(fault.trim_start_matches("no posts "))
         }
-        ("no chunks", _) if is_chunked => {
-            String::from("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n")
-        }
-        ("chunks refused", _) if is_chunked => {
-            String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n")
-        }
-        ("limits refreshes", line) if line.contains(" /session/refresh ") => {
-            String::from("HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n")
-        }
-        (_, line) if line.starts_with("POST") && fault.starts_with("no posts ") => format!(
-            "HTTP/1.1 {} No\r\nContent-Length: 0\r\n\r\n",
-            fault.trim_start_matches("no posts ")
-        ),
-        ("short bodies", _) if length > 32_768 => {
-            String::from("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-        }
+        ("short bodies", _) if length > 32_768 => refusal("413"),
         ("metrics", "GET /metrics HTTP/1.1") => {
             String::from("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\ngatepost_build_info 1")
         }
@@ -317,13 +286,12 @@ fn pass_on(
             let is_claim = |line: &&&str| line.to_lowercase().starts_with("x-forwarded-for");
             let claims: Vec<&str> = lines.iter().filter(is_claim).copied().collect();
             let is_scheme = |line: &str| line.to_lowercase().starts_with("x-forwarded-proto");
-            let kept = lines
-                .iter()
-                .filter(|line| !is_claim(line) && (fault == "spoofs proto" || !is_scheme(line)));
-            let mut passed: Vec<&str> = kept
-                .filter(|line| !line.starts_with("connection"))
-                .copied()
-                .collect();
+            let keeps = |line: &&&str| {
+                let is_own = line.starts_with("connection");
+                let passes = fault == "spoofs proto" || !is_scheme(line);
+                !is_own && !is_claim(line) && passes
+            };
+            let mut passed: Vec<&str> = lines.iter().filter(keeps).copied().collect();
             match fault {
                 "drops" => {}
                 "spoofs" => passed.extend(&claims),
@@ -339,19 +307,11 @@ fn pass_on(
         }
     };
     if fault != "no HSTS" {
-        answer = answer.replacen(
-            "\r\n",
-            "\r\nStrict-Transport-Security: max-age=31536000\r\n",
-            1,
-        );
+        let hsts = "\r\nStrict-Transport-Security: max-age=31536000\r\n";
+        answer = answer.replacen("\r\n", hsts, 1);
     }
     match fault {
-        "issuer" => {
-            answer = answer.replace(
-                "\"issuer\":\"https://localhost",
-                "\"issuer\":\"https://Localhost",
-            )
-        }
+        "issuer" => answer = answer.replace("issuer\":\"https://l", "issuer\":\"https://L"),
         "path" => answer = answer.replace("; Path=/", "; Path=/x"),
         "domain" => answer = answer.replace("; Secure", "; Secure; Domain=localhost"),
         "cookies" => answer = answer.replace("; Secure", "; Sekure"),
@@ -442,9 +402,8 @@ fn offers_rsa_alone(visitor: &TcpStream) -> bool {
     let mut hello = [0; 512];
     let length = visitor.peek(&mut hello).unwrap();
     // The suites of TLS 1.3 are in any other.
-    !hello[..length]
-        .windows(2)
-        .any(|suite| suite == [0x13, 0x01])
+    let mut suites = hello[..length].windows(2);
+    !suites.any(|suite| suite == [0x13, 0x01])
 }
 
 /// Has a real OpenSSL answer its first message.
@@ -562,21 +521,16 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
     assert!(findings.iter().any(is_told), "{findings:#?}");
     scene.stand("60", "");
     let trusted = ["--trusted-proxies", "10.0.0.0/8"];
-    scene.assert_alone(
-        "unbelieved",
-        &trusted,
-        "fails",
-        "Gatepost does not believe it",
-    );
+    let unbelieved = "Gatepost does not believe it";
+    scene.assert_alone("unbelieved", &trusted, "fails", unbelieved);
     let elsewhere = Authority::new("elsewhere");
     let file = elsewhere.file("ca.pem");
     let unknown = "of no authority that is trusted here";
     scene.assert_alone("unknown", &["--ca-file", &file], "fails", unknown);
     let another = format!("{}\n", "A".repeat(44));
     let secret = scene.gatepost.private_file("another", &another);
-    scene
-        .gatepost
-        .set("GATEPOST_SECRET_FILE", secret.to_str().unwrap());
+    let secret = secret.to_str().unwrap();
+    scene.gatepost.set("GATEPOST_SECRET_FILE", secret);
     let (code, findings) = scene.examined(&[]);
     assert_eq!(code, 1, "{findings:#?}");
     let mut broken = findings.iter().filter(|(verdict, _)| verdict == "fails");
@@ -615,15 +569,11 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     let nothing = "/nowhere/logo.png cannot be read (No such file";
     let no_picture = "logo.png cannot be read (it is no picture)";
     let connections = "a reload may need 1800 connections";
+    let no_ca = "/nowhere/ca.pem";
     for (option, value, verdict, words) in [
         ("--brand-logo", "/nowhere/logo.png", "weak", nothing),
         ("--brand-logo", &text, "weak", no_picture),
-        (
-            "--ca-file",
-            "/nowhere/ca.pem",
-            "fails",
-            "GATEPOST_CA_FILE: ",
-        ),
+        ("--ca-file", no_ca, "fails", "GATEPOST_CA_FILE: "),
         ("--database-connections", "900", "weak", connections),
     ] {
         scene.assert_alone(value, &[option, value], verdict, words);
@@ -660,12 +610,8 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     scene.assert_alone("superuser", &[], "weak", "role postgres is a superuser");
     let nowhere = url.replace("/postgres?", "/nowhere?");
     scene.gatepost.set("GATEPOST_DATABASE_URL", &nowhere);
-    scene.assert_alone(
-        "no database",
-        &[],
-        "fails",
-        "there is no database of that name",
-    );
+    let missing = "there is no database of that name";
+    scene.assert_alone("no database", &[], "fails", missing);
 }
 
 #[test]
@@ -703,9 +649,8 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
     let too_long = "which is too long: does `gatepost serve` run?";
     scene.assert_alone("key", &[], "weak", too_long);
     run("UPDATE signing_keys SET retires_at = unpublished_at");
-    run(
-        "ALTER TABLE grants RENAME TO grants_away; CREATE TABLE grants (LIKE grants_away) PARTITION BY RANGE (day)",
-    );
+    run("ALTER TABLE grants RENAME TO grants_away");
+    run("CREATE TABLE grants (LIKE grants_away) PARTITION BY RANGE (day)");
     run(&format!("ALTER TABLE grants OWNER TO {role}"));
     scene.assert_alone("partitions", &[], "fails", "partitions run out");
     run("DROP TABLE grants; ALTER TABLE grants_away RENAME TO grants");
@@ -732,9 +677,8 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
         scene.gatepost.apply(&json!({"clients": [client]}));
         let told = format!("{words}: `gatepost client test {client_id}`");
         scene.assert_alone(&client_id, &[], verdict, &told);
-        scene
-            .gatepost
-            .run_line(&format!("client remove {client_id}"));
+        let remove = format!("client remove {client_id}");
+        scene.gatepost.run_line(&remove);
     }
     let dead = format!("https://localhost:{}", free_port());
     let described = format!("{dead}/agent.json");
@@ -747,9 +691,8 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
     scene.assert_alone("metadata document", &[], "fails", &told);
     scene.gatepost.apply(&json!({"clients": [agent(false)]}));
     let provider = json!({"name": "dead", "client_id": "gatepost", "client_secret": "x".repeat(32), "issuer": dead});
-    scene
-        .gatepost
-        .apply(&json!({"identity_providers": [provider]}));
+    let provider = json!({"identity_providers": [provider]});
+    scene.gatepost.apply(&provider);
     let told = "these say what fails: `gatepost idp test dead`";
     scene.assert_alone("provider", &[], "fails", told);
 }
@@ -817,11 +760,8 @@ fn what_proofs_suffer_fails_where_a_client_cannot_do_without() {
         scene.assert_alone(fault, &[], verdict, words);
     };
     let no_nonce = "so clients that need a nonce get no good one: have";
-    told(
-        "drops DPoP",
-        "weak",
-        "so clients that prove their key fail: have",
-    );
+    let unnamed = "so clients that prove their key fail: have";
+    told("drops DPoP", "weak", unnamed);
     told("drops DPoP-Nonce of 4xx", "weak", no_nonce);
     apply(client("bound", "dpop_bound_access_tokens", true));
     let bound = "so clients that prove their key fail, here bound: have";
@@ -842,16 +782,10 @@ fn what_proofs_suffer_fails_where_a_client_cannot_do_without() {
         told(fault, "fails", with_nonce);
     }
     // These work nevertheless.
-    told(
-        "drops DPoP-Nonce of 200",
-        "weak",
-        "get the next one by a refusal",
-    );
-    told(
-        "joins",
-        "weak",
-        "so a request with two proofs is not seen to have two",
-    );
+    let by_refusal = "get the next one by a refusal";
+    told("drops DPoP-Nonce of 200", "weak", by_refusal);
+    let joined = "so a request with two proofs is not seen to have two";
+    told("joins", "weak", joined);
 }
 
 /// A real PgBouncer before the cluster.
@@ -879,9 +813,8 @@ impl Pooler {
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.args(["-u", "nobody"]);
         }
-        let command = command
-            .args(["-q", "pgbouncer.ini"])
-            .current_dir(&scene.authority.0);
+        command.args(["-q", "pgbouncer.ini"]);
+        let command = command.current_dir(&scene.authority.0);
         let pooler = Pooler(command.spawn().unwrap());
         await_that("it listens", SOON, || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
@@ -902,9 +835,8 @@ fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
     let mut scene = Scene::start("pooler");
     // PgBouncer drops the options in the URL.
     let (role, schema) = (scene.role.clone(), scene.gatepost.database.schema.clone());
-    scene
-        .gatepost
-        .run_sql(&format!("ALTER ROLE {role} SET search_path = {schema}"));
+    let set = format!("ALTER ROLE {role} SET search_path = {schema}");
+    scene.gatepost.run_sql(&set);
     let (session, url) = Pooler::start(&scene, "session");
     scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
     scene.assert_sound("as it is", &[]);

@@ -3,14 +3,13 @@
 
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
-use crate::support::flow::{basic, damaged, decode_jwt, signed_in};
+use crate::support::flow::{basic, damaged, decode_jwt, issued, signed_in, text};
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::{ask_alone, free_address};
 use crate::support::jwt::{published_keys, verified};
@@ -20,65 +19,72 @@ use crate::support::waiting::{SOON, await_that};
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
 fn keys(gatepost: &Gatepost) -> Vec<Value> {
-    serde_json::from_str(&gatepost.run_well(&["key", "list", "--json"], "")).unwrap()
+    let keys = gatepost.shown("key list --json");
+    keys.as_array().unwrap().clone()
 }
 
-fn states(gatepost: &Gatepost, algorithm: &str) -> Vec<String> {
-    let of = |key: &Value| key["alg"] == algorithm;
-    keys(gatepost)
-        .iter()
-        .filter(|key| of(key))
-        .map(|key| key["state"].as_str().unwrap().to_owned())
-        .collect()
+/// How many keys have this value of that name.
+fn having(gatepost: &Gatepost, name: &str, value: Value) -> usize {
+    let keys = keys(gatepost).into_iter();
+    keys.filter(|key| key[name] == value).count()
 }
+
+/// Of its keys, with spaces between them.
+fn states(gatepost: &Gatepost, algorithm: &str) -> String {
+    let mut keys = keys(gatepost);
+    keys.retain(|key| key["alg"] == algorithm);
+    let states = keys.iter().map(|key| text(key, "state"));
+    states.collect::<Vec<_>>().join(" ")
+}
+
+const SERVICE: [(&str, &str); 2] = [
+    ("grant_type", "client_credentials"),
+    ("scope", "orders.read"),
+];
 
 /// An access token of conf1, as JWT.
 fn jwt(gatepost: &Gatepost) -> String {
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    let answer = gatepost.token("conf1", &form);
-    answer.json()["access_token"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{}", answer.text()))
-        .to_owned()
+    let answer = gatepost.token("conf1", &SERVICE);
+    text(&issued(&answer), "access_token").to_owned()
 }
 
 fn kid(jwt: &str) -> String {
-    decode_jwt(jwt).0["kid"].as_str().unwrap().to_owned()
+    text(&decode_jwt(jwt).0, "kid").to_owned()
 }
 
 fn is_active(gatepost: &Gatepost, token: &str) -> bool {
-    gatepost
-        .post_as("conf1", "/connect/introspect", &[("token", token)])
-        .json()["active"]
-        == true
+    let answer = gatepost.post_as("conf1", "/connect/introspect", &[("token", token)]);
+    answer.json()["active"] == true
 }
 
 fn published(gatepost: &Gatepost) -> Vec<String> {
-    published_keys(gatepost)
-        .iter()
-        .map(|key| key["kid"].as_str().unwrap().to_owned())
-        .collect()
+    let keys = published_keys(gatepost).into_iter();
+    keys.map(|key| text(&key, "kid").to_owned()).collect()
+}
+
+/// The command ends so, and says these words.
+#[track_caller]
+fn assert_refused(gatepost: &Gatepost, arguments: &[&str], input: &str, code: i32, words: &str) {
+    let refused = gatepost.run(arguments, input);
+    assert_eq!(refused.status.code(), Some(code), "{refused:?}");
+    let said = [refused.stdout, refused.stderr].concat();
+    String::from_utf8_lossy(&said).assert_says(words);
+}
+
+/// Makes these the lines of its master secret, for commands and for the next start.
+fn set_lines(gatepost: &mut Gatepost, bytes: &[u8]) {
+    let lines: String = bytes.iter().copied().map(line).collect();
+    let file = gatepost.private_file(&format!("lines {bytes:?}"), &lines);
+    gatepost.set("GATEPOST_SECRET_FILE", file.to_str().unwrap());
 }
 
 /// Moves every key's times so many days into the past.
 fn travel(gatepost: &Gatepost, days: i32) {
-    let moved = [
-        "announced_at",
-        "activates_at",
-        "retires_at",
-        "unpublished_at",
-        "forgotten_at",
-    ]
-    .map(|column| format!("{column} = {column} - make_interval(days => {days})"))
-    .join(", ");
-    gatepost
-        .database
-        .client()
-        .batch_execute(&format!("UPDATE signing_keys SET {moved}"))
-        .unwrap();
+    let moved = "announced_at activates_at retires_at unpublished_at forgotten_at"
+        .split(' ')
+        .map(|column| format!("{column} = {column} - make_interval(days => {days})"));
+    let moved = moved.collect::<Vec<_>>().join(", ");
+    gatepost.run_sql(&format!("UPDATE signing_keys SET {moved}"));
 }
 
 #[test]
@@ -94,11 +100,9 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
         gatepost.await_ready();
     }
     // 90 days of use less 14 of announcement: on day 75 there is nothing to do yet.
-    assert!(
-        ALGORITHMS
-            .iter()
-            .all(|algorithm| states(&one, algorithm) == ["signing"])
-    );
+    for algorithm in ALGORITHMS {
+        assert_eq!(states(&one, algorithm), "signing");
+    }
     other.stop();
     one.stop();
 
@@ -111,7 +115,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     await_that("no keys are announced", SOON, || keys(&one).len() == 6);
     for algorithm in ALGORITHMS {
         // One process alone announced.
-        assert_eq!(states(&one, algorithm), ["signing", "announced"]);
+        assert_eq!(states(&one, algorithm), "signing announced");
     }
     let listed = keys(&one);
     let pair: Vec<&Value> = listed.iter().filter(|key| key["alg"] == "RS256").collect();
@@ -130,14 +134,10 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     travel(&one, 15);
     one.serve();
     await_that("nothing is erased", SOON, || {
-        keys(&one)
-            .iter()
-            .filter(|key| key["has_private_part"] == true)
-            .count()
-            == 3
+        having(&one, "has_private_part", json!(true)) == 3
     });
     for algorithm in ALGORITHMS {
-        assert_eq!(states(&one, algorithm), ["published", "signing"]);
+        assert_eq!(states(&one, algorithm), "published signing");
     }
     one.settle();
     let after = jwt(&one);
@@ -152,10 +152,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     await_that("nothing leaves the key set", SOON, || {
         published(&one).len() == 3
     });
-    assert_eq!(
-        (states(&one, "ES256"), published(&one).len()),
-        (vec![String::from("retired"), String::from("signing")], 3)
-    );
+    assert_eq!(states(&one, "ES256"), "retired signing");
     one.stop();
     travel(&one, 60);
     one.serve();
@@ -164,20 +161,14 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     travel(&one, 30);
     one.serve();
     await_that("nothing is forgotten", SOON, || {
-        keys(&one)
-            .iter()
-            .filter(|key| key["alg"] == "EdDSA")
-            .count()
-            == 2
+        having(&one, "alg", json!("EdDSA")) == 2
     });
     verified(&one, &jwt(&one));
 }
 
 #[test]
 fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&document());
-    gatepost.serve();
+    let gatepost = Gatepost::start();
     let token = jwt(&gatepost);
     let leaked = kid(&token);
     assert!(is_active(&gatepost, &token));
@@ -188,25 +179,18 @@ fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
     assert!(kid(&next) != leaked, "{told}");
     told.assert_says(&format!("{} signs from now on", kid(&next)));
     verified(&gatepost, &next);
-    assert!(
-        keys(&gatepost)
-            .iter()
-            .all(|key| key["kid"] != leaked.as_str())
-    );
+    let all = keys(&gatepost);
+    assert!(all.iter().all(|key| key["kid"] != leaked.as_str()));
 
     // An announced one takes over at once.
-    gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
-    let announced = keys(&gatepost)
-        .into_iter()
-        .find(|key| key["state"] == "announced")
-        .unwrap();
+    gatepost.run_line("key rotate --algorithm RS256");
+    let mut all = keys(&gatepost).into_iter();
+    let announced = all.find(|key| key["state"] == "announced").unwrap();
     gatepost.run_well(&["key", "retire", &kid(&next)], "");
     gatepost.settle();
     assert_eq!(kid(&jwt(&gatepost)), announced["kid"].as_str().unwrap());
-    let near = damaged(&leaked);
-    for typed in [near.as_str(), leaked.as_str(), ""] {
-        let refused = gatepost.run(&["key", "retire", typed], "");
-        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    for typed in [damaged(&leaked).as_str(), leaked.as_str(), ""] {
+        assert_refused(&gatepost, &["key", "retire", typed], "", 1, "");
     }
 }
 
@@ -219,21 +203,16 @@ fn openssl(line: &str) -> String {
 
 #[test]
 fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&document());
-    gatepost.serve();
+    let gatepost = Gatepost::start();
+    let import = ["key", "import", "-"];
     let rsa = openssl("openssl genrsa -traditional 2048");
     let imported = gatepost.run_well(&["key", "import", "-", "--now"], &rsa);
     gatepost.settle();
     let token = jwt(&gatepost);
-    assert!(imported.contains(&kid(&token)), "{imported}");
+    imported.assert_says(&kid(&token));
     verified(&gatepost, &token);
-    assert_eq!(states(&gatepost, "RS256"), ["published", "signing"]);
-    let again = gatepost.run(&["key", "import", "-"], &rsa);
-    assert!(
-        again.status.code() == Some(1)
-            && String::from_utf8_lossy(&again.stderr).contains("is there already")
-    );
+    assert_eq!(states(&gatepost, "RS256"), "published signing");
+    assert_refused(&gatepost, &import, &rsa, 1, "is there already");
 
     for (line, algorithm) in [
         ("openssl ecparam -name prime256v1 -genkey", "ES256"),
@@ -241,34 +220,30 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     ] {
         let file = gatepost.private_file(&format!("{algorithm}.pem"), &openssl(line));
         gatepost.run_well(&["key", "import", file.to_str().unwrap()], "");
-        assert_eq!(states(&gatepost, algorithm), ["signing", "announced"]);
+        assert_eq!(states(&gatepost, algorithm), "signing announced");
     }
     gatepost.settle();
     assert_eq!(published(&gatepost).len(), 6);
 
     let before = keys(&gatepost);
     for (line, rule) in [
-        ("openssl genrsa 1024", "this one has 1024"),
-        ("openssl genrsa -3 2048", "must be 65537"),
+        ("genrsa 1024", "this one has 1024"),
+        ("genrsa -3 2048", "must be 65537"),
         (
-            "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384",
+            "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384",
             "P-256",
         ),
         (
-            "openssl genpkey -algorithm ED25519 -aes128 -pass pass:x",
+            "genpkey -algorithm ED25519 -aes128 -pass pass:x",
             "is encrypted",
         ),
-        (
-            "openssl genrsa 2048 | openssl rsa -pubout 2>/dev/null",
-            "that is a public key",
-        ),
-        ("echo", "one private key"),
-        ("head -c 200000 /dev/zero | base64", "one private key"),
+        ("genrsa 2048 | openssl rsa -pubout", "that is a public key"),
     ] {
-        let refused = gatepost.run(&["key", "import", "-"], &openssl(line));
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(1), "{line}: {said}");
-        assert!(said.contains(rule), "{line}: {said}");
+        let key = openssl(&format!("openssl {line}"));
+        assert_refused(&gatepost, &import, &key, 1, rule);
+    }
+    for nothing in ["echo", "head -c 200000 /dev/zero | base64"] {
+        assert_refused(&gatepost, &import, &openssl(nothing), 1, "one private key");
     }
     let open = gatepost.private_file("open.pem", &openssl("openssl genpkey -algorithm ED25519"));
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -276,62 +251,49 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
         (open.to_str().unwrap(), "lets others at it"),
         ("/nonexistent.pem", "cannot be read"),
     ] {
-        let refused = gatepost.run(&["key", "import", file], "");
-        assert!(
-            refused.status.code() == Some(1)
-                && String::from_utf8_lossy(&refused.stderr).contains(rule),
-            "{refused:?}"
-        );
+        assert_refused(&gatepost, &["key", "import", file], "", 1, rule);
     }
     assert_eq!(keys(&gatepost), before);
 }
 
 #[test]
 fn an_imported_key_keeps_the_name_that_it_has_elsewhere() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&document());
-    gatepost.serve();
+    let gatepost = Gatepost::start();
     let rsa = openssl("openssl genrsa -traditional 2048");
     for odd in ["", "caf\u{e9}", "two\nlines", &"x".repeat(201)] {
-        let refused = gatepost.run(&["key", "import", "-", "--kid", odd], &rsa);
-        assert!(refused.status.code() == Some(2), "{refused:?}");
+        assert_refused(
+            &gatepost,
+            &["key", "import", "-", "--kid", odd],
+            &rsa,
+            2,
+            "",
+        );
     }
     // IdentityServer's own form, and what must be escaped in a header.
     let name = "A0B1\"RS 256\\-x";
     gatepost.run_well(&["key", "import", "-", "--kid", name], &rsa);
     gatepost.settle();
-    assert!(
-        published(&gatepost).contains(&String::from(name)),
-        "{:?}",
-        published(&gatepost)
-    );
-    for (kid, rsa) in [
-        ("other", rsa.clone()),
-        (name, openssl("openssl genrsa 2048")),
-    ] {
-        let again = gatepost.run(&["key", "import", "-", "--kid", kid], &rsa);
-        let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(again.status.code() == Some(1), "{said}");
-        said.assert_says("is there already");
+    assert!(published(&gatepost).iter().any(|kid| kid == name));
+    let other = openssl("openssl genrsa 2048");
+    for (kid, rsa) in [("other", &rsa), (name, &other)] {
+        let import = ["key", "import", "-", "--kid", kid];
+        assert_refused(&gatepost, &import, rsa, 1, "is there already");
     }
     // What somebody else signed with it verifies by the key set, and ours names it, too.
-    gatepost.run_well(&["key", "rotate", "--algorithm", "RS256", "--now"], "");
+    gatepost.run_line("key rotate --algorithm RS256 --now");
     gatepost.settle();
     let token = jwt(&gatepost);
     assert_eq!(kid(&token), name);
     verified(&gatepost, &token);
     let elsewhere = gatepost.private_file("old.pem", &rsa);
     let old = gatepost.private_file("old.txt", &token[..token.rfind('.').unwrap()]);
-    let line = format!(
-        "openssl dgst -sha256 -sign {} -binary {} | base64 -w0",
-        elsewhere.display(),
-        old.display()
+    let (key, signed) = (elsewhere.display(), old.display());
+    let sign = format!("openssl dgst -sha256 -sign {key} -binary {signed} | base64 -w0");
+    let signature = openssl(&sign).replace('+', "-").replace('/', "_");
+    assert_eq!(
+        token.rsplit('.').next().unwrap(),
+        signature.trim_end_matches('=')
     );
-    let signature = openssl(&line)
-        .trim_end_matches('=')
-        .replace('+', "-")
-        .replace('/', "_");
-    assert_eq!(token.rsplit('.').next().unwrap(), signature);
 }
 
 fn line(byte: u8) -> String {
@@ -350,63 +312,44 @@ fn sealed(gatepost: &Gatepost) -> Vec<Vec<u8>> {
     let query = "SELECT wrapped_private FROM signing_keys WHERE wrapped_private IS NOT NULL
                  UNION ALL SELECT sealed_digest FROM client_secrets UNION ALL SELECT sealed_digest FROM resource_secrets
                  UNION ALL SELECT sealed_secret FROM catalogue_entries WHERE sealed_secret IS NOT NULL ORDER BY 1";
-    gatepost
-        .database
-        .client()
-        .query(query, &[])
-        .unwrap()
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
+    let rows = gatepost.database.client().query(query, &[]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 #[test]
 fn a_new_first_line_seals_everything_anew_and_then_the_old_line_can_go() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&full_document());
-    gatepost.serve();
+    let mut gatepost = Gatepost::start_with(&full_document(), &[]);
     let (token, before) = (jwt(&gatepost), sealed(&gatepost));
-    let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
-    gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
-    assert_eq!(
-        gatepost.run_well(&["secret", "rotate"], ""),
-        "8 sealed anew under the first line, 0 were already\n"
-    );
+    set_lines(&mut gatepost, &[7, 42]);
+    let said = gatepost.run_line("secret rotate");
+    assert_eq!(said, "8 sealed anew under the first line, 0 were already\n");
     let after = sealed(&gatepost);
     assert!(after.len() == 8 && after.iter().all(|sealed| !before.contains(sealed)));
-    assert_eq!(
-        gatepost.run_well(&["secret", "rotate"], ""),
-        "0 sealed anew under the first line, 8 were already\n"
-    );
+    let said = gatepost.run_line("secret rotate");
+    assert_eq!(said, "0 sealed anew under the first line, 8 were already\n");
     assert_eq!(sealed(&gatepost), after);
 
     gatepost.stop();
     gatepost.serve();
     // Signed under the old line, kept under the new one.
     assert!(is_active(&gatepost, &token));
-    let alone = gatepost.private_file("alone", &line(7));
-    gatepost.set("GATEPOST_SECRET_FILE", alone.to_str().unwrap());
+    set_lines(&mut gatepost, &[7]);
     gatepost.stop();
     gatepost.serve();
     assert!(is_active(&gatepost, &token));
     assert_eq!(kid(&jwt(&gatepost)), kid(&token));
     // The document still is what is registered: secrets are compared by what is sealed.
-    let planned = gatepost.run(&["plan", "-"], &full_document().to_string());
-    assert_eq!(planned.status.code(), Some(0), "{planned:?}");
+    gatepost.run_well(&["plan", "-"], &full_document().to_string());
 
     // What opens under no line is named, and nothing is done.
-    let foreign = gatepost.private_file("foreign", &line(9));
-    gatepost.set("GATEPOST_SECRET_FILE", foreign.to_str().unwrap());
-    let refused = gatepost.run(&["secret", "rotate"], "");
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1));
+    set_lines(&mut gatepost, &[9]);
     for name in [
         "a secret of client conf1",
         "a secret of resource https://orders.example",
         "identity provider corp",
         "nothing was changed",
     ] {
-        assert!(said.contains(name), "{name}: {said}");
+        assert_refused(&gatepost, &["secret", "rotate"], "", 1, name);
     }
     assert_eq!(sealed(&gatepost), after);
 }
@@ -425,9 +368,7 @@ const REPLACE_APP: &str = "
 
 #[test]
 fn a_new_app_stays_and_nobody_waits_while_the_secret_is_rotated() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&document());
-    gatepost.serve();
+    let mut gatepost = Gatepost::start();
     add_app(&mut signed_in(&gatepost), 0);
     // More factors than are sealed anew at once.
     gatepost.database.run(
@@ -439,9 +380,8 @@ fn a_new_app_stays_and_nobody_waits_while_the_secret_is_rotated() {
     );
     let (first, last) = ("person-001", "person-150");
     let before = app_of(&gatepost, last);
-    let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
-    gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
-    gatepost.run_well(&["secret", "rotate"], "");
+    set_lines(&mut gatepost, &[7, 42]);
+    gatepost.run_line("secret rotate");
     let (new, first_sealed) = (app_of(&gatepost, last), app_of(&gatepost, first));
     assert!(new != before && first_sealed != before);
     // Once more, and meanwhile the last person replaces their app: by one that is sealed under the
@@ -469,13 +409,10 @@ fn a_new_app_stays_and_nobody_waits_while_the_secret_is_rotated() {
 
 #[test]
 fn factors_are_sealed_anew_and_free_again_before_the_command_is_done() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&document());
-    gatepost.serve();
+    let mut gatepost = Gatepost::start();
     add_app(&mut signed_in(&gatepost), 0);
     let before = app_of(&gatepost, "alice");
-    let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
-    gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
+    set_lines(&mut gatepost, &[7, 42]);
     thread::scope(|scope| {
         // The command waits here for what comes after the factors.
         let mut client = gatepost.database.client();
@@ -483,43 +420,32 @@ fn factors_are_sealed_anew_and_free_again_before_the_command_is_done() {
         let held = "SELECT FROM signing_keys FOR UPDATE";
         assert!(!holding.query(held, &[]).unwrap().is_empty());
         let rotated = scope.spawn(|| gatepost.run_well(&["secret", "rotate"], ""));
-        await_that("factors are sealed anew", SOON, || {
-            app_of(&gatepost, "alice") != before
-        });
+        let is_new = || app_of(&gatepost, "alice") != before;
+        await_that("factors are sealed anew", SOON, is_new);
         gatepost.database.run(
             "SET lock_timeout = '100ms'; UPDATE authenticators SET last_step = last_step + 1 WHERE kind = 'totp'",
         );
         holding.rollback().unwrap();
         rotated.join().unwrap();
     });
-    assert!(
-        gatepost
-            .run_line("secret rotate")
-            .starts_with("0 sealed anew")
-    );
+    let again = gatepost.run_line("secret rotate");
+    assert!(again.starts_with("0 sealed anew"), "{again}");
 }
 
 #[test]
 fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&full_document());
-    gatepost.serve();
+    let mut gatepost = Gatepost::start_with(&full_document(), &[]);
+    let reset_nothing = |gatepost: &Gatepost| {
+        let said = gatepost.run_line("key reset");
+        said.assert_says("nothing to reset");
+    };
     let token = jwt(&gatepost);
     gatepost.stop();
-    gatepost
-        .run_line("key reset")
-        .assert_says("nothing to reset");
-    let new = gatepost.private_file("new", &line(9));
-    gatepost.set("GATEPOST_SECRET_FILE", new.to_str().unwrap());
-    for command in [
-        &["key", "rotate"][..],
-        &["client", "secret", "conf1"],
-        &["plan", "-"],
-    ] {
-        let refused = gatepost.run(command, "{}");
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(78), "{command:?}: {said}");
-        assert!(said.contains("`gatepost key reset`"), "{command:?}: {said}");
+    reset_nothing(&gatepost);
+    set_lines(&mut gatepost, &[9]);
+    for command in "key rotate/client secret conf1/plan -".split('/') {
+        let command = Vec::from_iter(command.split(' '));
+        assert_refused(&gatepost, &command, "{}", 78, "`gatepost key reset`");
     }
     let told = gatepost.run_well(&["key", "reset"], "");
     for part in [
@@ -530,56 +456,39 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
         "made RS256 key",
         "Also lost: every authorization code",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        told.assert_says(part);
     }
-    assert_eq!(
-        ALGORITHMS.map(|algorithm| states(&gatepost, algorithm)),
-        ALGORITHMS.map(|_| vec!["published", "signing"])
-    );
+    for algorithm in ALGORITHMS {
+        assert_eq!(states(&gatepost, algorithm), "published signing");
+    }
     gatepost.serve();
     let secret = gatepost.run_well(&["client", "secret", "conf1"], "");
     gatepost.settle();
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("conf1", secret.trim()))],
-        &form,
-    );
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    gatepost.token("conf1", &form).assert_status(401);
+    let authorization = basic("conf1", secret.trim());
+    let headers = [("Authorization", &*authorization)];
+    let answer = gatepost.post("/connect/token", &headers, &SERVICE);
+    answer.assert_status(200);
+    gatepost.token("conf1", &SERVICE).assert_status(401);
     verified(&gatepost, &token);
-    gatepost
-        .run_line("key reset")
-        .assert_says("nothing to reset");
+    reset_nothing(&gatepost);
 }
 
 #[test]
 fn a_server_that_cannot_open_the_keys_of_a_reset_says_so_and_not_that_the_database_is_away() {
     let admin = free_address();
-    let mut gatepost = Gatepost::prepare(&[("GATEPOST_ADMIN_LISTEN", &admin)]);
-    gatepost.apply(&full_document());
-    gatepost.serve();
-    assert_eq!(gatepost.run_well(&["healthcheck"], ""), "ready\n");
-    let new = gatepost.private_file("new", &line(9));
-    gatepost.set("GATEPOST_SECRET_FILE", new.to_str().unwrap());
-    gatepost.run_well(&["key", "reset"], "");
+    let settings = [("GATEPOST_ADMIN_LISTEN", &*admin)];
+    let mut gatepost = Gatepost::start_with(&full_document(), &settings);
+    assert_eq!(gatepost.run_line("healthcheck"), "ready\n");
+    set_lines(&mut gatepost, &[9]);
+    gatepost.run_line("key reset");
     let said = "degraded: a signing key does not open under the master secret that this process read when it started: \
                 restart it once its file has the right one\n";
-    let deadline = Instant::now() + SOON;
-    while !ask_alone(&admin, "GET /readyz").1.starts_with("degraded") {
-        assert!(Instant::now() < deadline, "{}", gatepost.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(ask_alone(&admin, "GET /readyz").1, said);
+    let ready = || ask_alone(&admin, "GET /readyz").1;
+    await_that("it is degraded", SOON, || ready().starts_with("degraded"));
+    assert_eq!(ready(), said);
     assert_eq!(gatepost.run_well(&["healthcheck"], ""), said);
-    assert!(
-        ask_alone(&admin, "GET /metrics")
-            .1
-            .contains("\ngatepost_degraded 1\n")
-    );
+    let (_, metrics) = ask_alone(&admin, "GET /metrics");
+    metrics.assert_says("\ngatepost_degraded 1\n");
     gatepost.stop();
     gatepost.serve();
     assert_eq!(gatepost.run_well(&["healthcheck"], ""), "ready\n");
@@ -590,76 +499,42 @@ fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everythi
 {
     let mut gatepost = Gatepost::prepare(&[]);
     gatepost.apply(&full_document());
-    let mut client = gatepost.database.client();
-    client
-        .batch_execute("UPDATE client_secrets SET sealed_digest = 'x' WHERE client_id = 'conf1'")
-        .unwrap();
-    client
-        .batch_execute("UPDATE resource_secrets SET sealed_digest = 'x'")
-        .unwrap();
+    gatepost.run_sql("UPDATE client_secrets SET sealed_digest = 'x' WHERE client_id = 'conf1'");
+    gatepost.run_sql("UPDATE resource_secrets SET sealed_digest = 'x'");
     gatepost.serve();
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    gatepost.token("conf1", &form).assert_status(401);
-    gatepost.token("service", &form).assert_status(200);
-    for name in [
-        "client conf1: 1 of its secrets",
-        "resource https://orders.example: 1 of its secrets",
-    ] {
-        assert!(gatepost.log().contains(name), "{name}");
-    }
-    let tested = gatepost.run(&["client", "test", "conf1"], "");
-    let said = String::from_utf8_lossy(&tested.stdout);
-    assert!(tested.status.code() == Some(1), "{said}");
-    said.assert_says("1 of its secrets do not open");
+    gatepost.token("conf1", &SERVICE).assert_status(401);
+    gatepost.token("service", &SERVICE).assert_status(200);
+    let log = gatepost.log();
+    log.assert_says("client conf1: 1 of its secrets");
+    log.assert_says("resource https://orders.example: 1 of its secrets");
+    let test = ["client", "test", "conf1"];
+    assert_refused(&gatepost, &test, "", 1, "1 of its secrets do not open");
     gatepost.run_well(&["client", "secret", "conf1", "--replace"], "");
-    gatepost
-        .run_line("client test conf1")
-        .assert_says("secrets that are good: 1");
+    let tested = gatepost.run_line("client test conf1");
+    tested.assert_says("secrets that are good: 1");
 }
 
 #[test]
 fn a_database_moves_to_another_issuer_with_all_that_is_sealed() {
-    let mut gatepost = Gatepost::prepare(&[]);
-    gatepost.apply(&full_document());
-    gatepost.serve();
+    let mut gatepost = Gatepost::start_with(&full_document(), &[]);
     let token = jwt(&gatepost);
     gatepost.stop();
-    let (old, new) = (
-        gatepost.base_url.clone(),
-        format!("{}/id", gatepost.base_url),
-    );
+    let old = gatepost.base_url.clone();
+    let new = format!("{old}/id");
     gatepost.set("GATEPOST_BASE_URL", &new);
-    let refused = gatepost.run(&["migrate"], "");
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(refused.status.code() == Some(78), "{said}");
-    said.assert_says("--rename-issuer");
-    let done = gatepost.run_well(&["migrate", "--rename-issuer"], "");
-    done.assert_says(&format!(
-        "renamed {old} to {new}; every code and token that was out is over"
-    ));
-    gatepost
-        .run_line("migrate --rename-issuer")
-        .assert_says("is its issuer already");
+    assert_refused(&gatepost, &["migrate"], "", 78, "--rename-issuer");
+    let done = gatepost.run_line("migrate --rename-issuer");
+    let renamed = format!("renamed {old} to {new}; every code and token that was out is over");
+    done.assert_says(&renamed);
+    let again = gatepost.run_line("migrate --rename-issuer");
+    again.assert_says("is its issuer already");
     gatepost.base_url = new.clone();
     gatepost.serve();
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
-    let answer = gatepost.post_as("conf1", "/id/connect/token", &form);
-    let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let answer = gatepost.post_as("conf1", "/id/connect/token", &SERVICE);
+    let fresh = text(&issued(&answer), "access_token").to_owned();
     assert_eq!(decode_jwt(&fresh).1["iss"].as_str(), Some(new.as_str()));
     assert_eq!(kid(&fresh), kid(&token));
     let introspected = gatepost.post_as("conf1", "/id/connect/introspect", &[("token", &token)]);
     assert_eq!(introspected.json(), json!({"active": false}));
-    assert_eq!(
-        gatepost
-            .run(&["plan", "-"], &full_document().to_string())
-            .status
-            .code(),
-        Some(0)
-    );
+    gatepost.run_well(&["plan", "-"], &full_document().to_string());
 }

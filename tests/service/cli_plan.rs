@@ -3,14 +3,15 @@
 
 use std::process::{Command, Stdio};
 use std::slice;
-use std::time::{Duration, Instant};
 
+use postgres::Client;
 use serde_json::{Value, json};
 
 use crate::cli_support::{Answer, Installation, answer};
 use crate::support::claims::Says;
+use crate::support::flow::with_members;
 use crate::support::tables::rows_of;
-use crate::support::waiting::SOON;
+use crate::support::waiting::{SOON, all_at_once, await_that};
 
 const SECRET: &str = "canary-of-the-plan-17";
 
@@ -88,7 +89,7 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
         "    claims.name: \"Alice\" -> \"Alice \\u{9b}31m Smith\"\n",
         "Would add 0, change 4, remove 0; 7 unchanged.\n",
     ] {
-        assert!(answer.stdout.contains(line), "{line}\n{answer:?}");
+        answer.stdout.assert_says(line);
     }
 }
 
@@ -135,10 +136,8 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
     assert!(answer.stdout.starts_with(first), "{answer:?}");
     let done = installation.done(&["apply", "-", "--prune"], &kept.to_string());
     let removed = "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n";
-    assert_eq!(
-        done,
-        format!("{removed}0 added, 0 changed, 8 unchanged, 3 removed\n")
-    );
+    let counted = "0 added, 0 changed, 8 unchanged, 3 removed\n";
+    assert_eq!(done, format!("{removed}{counted}"));
     installation.done(&["plan", "-", "--prune"], &kept.to_string());
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
     let was_removed = "users[0] (robert).sub: is the sub of a user who was removed";
@@ -207,14 +206,10 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     for [text, problem] in rows_of(MISTAKES) {
         for command in ["plan", "apply"] {
             let answer = installation.run_with(&[command, "-"], &text.replace('$', "\n"));
-            assert_eq!(
-                (answer.code, &*answer.stdout),
-                (1, ""),
-                "{text}: {answer:?}"
-            );
-            answer
-                .stderr
-                .assert_says_for(text, &problem.replace('$', "\n"));
+            assert_eq!(answer.code, 1, "{text}: {answer:?}");
+            assert_eq!(answer.stdout, "", "{text}: {answer:?}");
+            let problem = problem.replace('$', "\n");
+            answer.stderr.assert_says_for(text, &problem);
         }
     }
     let answer = installation.run(&["plan", "/nonexistent/registration.json"]);
@@ -223,18 +218,14 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     let file = format!("{directory}/document");
     let long = json!({"clients": [{"client_id": "a".repeat(5_000_000)}]}).to_string();
     let no_object = "line 1 column 1; a document is an object, and begins with {";
+    let no_utf_8 = "document is not UTF-8, from line 2 on: save it as UTF-8";
+    let too_long = ").client_id: must be 1 to 200 printable ASCII characters";
     for (told, bytes) in [
-        (
-            "document is not UTF-8, from line 2 on: save it as UTF-8",
-            &b"{\n\"caf\xe9\": 1}"[..],
-        ),
+        (no_utf_8, &b"{\n\"caf\xe9\": 1}"[..]),
         ("document is UTF-16: save it as UTF-8", b"\xff\xfe{\0}\0"),
         ("document is empty", b"\xef\xbb\xbf \n"),
         (no_object, b"clients:\n  - client_id: a\n"),
-        (
-            ").client_id: must be 1 to 200 printable ASCII characters",
-            long.as_bytes(),
-        ),
+        (too_long, long.as_bytes()),
     ] {
         std::fs::write(&file, bytes).unwrap();
         let answer = installation.run(&["plan", &file]);
@@ -278,33 +269,21 @@ fn many(clients: usize) -> Value {
 fn five_thousand_clients_are_planned_applied_and_exported_whole() {
     let installation = Installation::migrated();
     let document = many(5_000);
-    assert_eq!(
-        numbers(&planned(&installation, &document, &[])),
-        [5_000, 0, 0, 0]
-    );
-    assert!(
-        installation
-            .apply(&document)
-            .stdout
-            .ends_with("5000 added, 0 changed, 0 unchanged\n")
-    );
+    let plan = planned(&installation, &document, &[]);
+    assert_eq!(numbers(&plan), [5_000, 0, 0, 0]);
+    let done = installation.apply(&document).stdout;
+    assert!(done.ends_with("5000 added, 0 changed, 0 unchanged\n"));
     assert_eq!(installation.database.count("client_secrets"), 5_000);
     let exported = installation.done(&["export"], "");
-    assert_eq!(
-        installation.run_with(&["apply", "-"], &exported).stdout,
-        "0 added, 0 changed, 5000 unchanged\n"
-    );
+    let again = installation.run_with(&["apply", "-"], &exported).stdout;
+    assert_eq!(again, "0 added, 0 changed, 5000 unchanged\n");
     // One mistake among thousands is found, and thousands of them are not all told.
     let mut broken = document;
     for client in broken["clients"].as_array_mut().unwrap() {
         client["scope"] = json!("opennid");
     }
     let answer = installation.apply(&broken);
-    assert!(
-        answer.code == 1 && answer.stderr.contains("and 4900 more\nnothing was applied"),
-        "{}",
-        answer.stderr.len()
-    );
+    answer.assert_refused(1, "and 4900 more\nnothing was applied");
 }
 
 /// Counts from now on the statements that remove clients, and those that write audit rows.
@@ -322,36 +301,21 @@ fn thousands_of_clients_go_in_a_few_statements_with_an_audit_row_each() {
     let mut client = installation.database.client();
     client.batch_execute(COUNT_STATEMENTS).unwrap();
     let done = installation.run_with(&["apply", "-", "--prune"], &many(1).to_string());
-    assert!(
-        done.stdout
-            .ends_with("0 added, 0 changed, 1 unchanged, 1200 removed\n"),
-        "{}",
-        done.stderr
-    );
+    let counted = "0 added, 0 changed, 1 unchanged, 1200 removed\n";
+    assert!(done.stdout.ends_with(counted), "{}", done.stderr);
     for table in ["clients", "client_secrets"] {
         assert_eq!(installation.database.count(table), 1, "{table}");
     }
     let statements = "SELECT what, count(*) FROM statements GROUP BY what ORDER BY what";
-    let statements: Vec<(String, i64)> = client
-        .query(statements, &[])
-        .unwrap()
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect();
-    assert_eq!(
-        statements,
-        [
-            (String::from("audit_events"), 3),
-            (String::from("clients"), 3)
-        ]
-    );
+    let rows = client.query(statements, &[]).unwrap();
+    let statements = rows.iter().map(|row| (row.get(0), row.get(1)));
+    let statements: Vec<(String, i64)> = statements.collect();
+    let expected = ["audit_events", "clients"].map(|table| (String::from(table), 3));
+    assert_eq!(statements, expected);
     let told = "SELECT count(DISTINCT client_id), count(*) FROM audit_events WHERE event = 'client_removed' \
                 AND detail -> 'old' ->> 'client_id' = client_id";
     let told = client.query_one(told, &[]).unwrap();
-    assert_eq!(
-        (told.get::<_, i64>(0), told.get::<_, i64>(1)),
-        (1_200, 1_200)
-    );
+    assert_eq!([0, 1].map(|column| told.get::<_, i64>(column)), [1_200; 2]);
     installation.done(&["audit", "verify"], "");
 }
 
@@ -361,14 +325,10 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let settings = installation.command(&[]);
     command
         .args(["-qec", line, "/dev/null"])
-        .stdin(Stdio::null())
-        .env_remove("NO_COLOR")
-        .env("TERM", "xterm");
-    command.envs(
-        settings
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
+        .stdin(Stdio::null());
+    command.env_remove("NO_COLOR").env("TERM", "xterm");
+    let own = settings.get_envs();
+    command.envs(own.filter_map(|(name, value)| Some((name, value?))));
     // `script` is of util-linux, which every Debian has.
     let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -378,41 +338,23 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
 fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
     let installation = Installation::migrated();
     let file = installation.write_private("many.json", &many(1_200).to_string());
-    let line = |command: &str| {
-        format!(
-            "{} {command} {}",
-            env!("CARGO_BIN_EXE_gatepost"),
-            file.display()
-        )
-    };
+    let (program, file) = (env!("CARGO_BIN_EXE_gatepost"), file.display());
+    let line = |command: &str| format!("{program} {command} {file}");
     let shown = at_a_terminal(&installation, &line("plan"));
-    assert!(
-        shown.contains("\u{1b}[32m+ client client-00000\u{1b}[0m"),
-        "{}",
-        &shown[..300]
-    );
+    shown.assert_says("\u{1b}[32m+ client client-00000\u{1b}[0m");
     let shown = at_a_terminal(&installation, &format!("NO_COLOR=1 {}", line("plan")));
     assert!(shown.contains("+ client client-00000") && !shown.contains('\u{1b}'));
     let shown = at_a_terminal(&installation, &line("apply"));
     shown.assert_says("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K");
     shown.assert_says("1200 added");
-    let piped = installation.run(&["apply", file.to_str().unwrap()]);
+    let piped = installation.run(&["apply", &file.to_string()]);
     assert_eq!(piped.stderr, "");
 }
 
-/// Waits until somebody has the registry to themselves.
-fn await_change_under_way(installation: &Installation) {
-    let deadline = Instant::now() + SOON;
-    let mut client = installation.database.client();
-    while client
-        .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])
-        .unwrap()
-        .len()
-        == 1
-    {
-        assert!(Instant::now() < deadline, "no change begins");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// Whether nobody has the registry to themselves.
+fn is_free(client: &mut Client) -> bool {
+    let free = "SELECT FROM installation FOR UPDATE SKIP LOCKED";
+    !client.query(free, &[]).unwrap().is_empty()
 }
 
 #[test]
@@ -420,41 +362,25 @@ fn killed_in_the_middle_apply_leaves_nothing_behind() {
     let installation = Installation::migrated();
     let file = installation.write_private("many.json", &many(5_000).to_string());
     let before = installation.dump();
-    let mut child = installation
-        .command(&["apply", file.to_str().unwrap()])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    await_change_under_way(&installation);
+    let apply = ["apply", file.to_str().unwrap()];
+    let mut command = installation.command(&apply);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let mut client = installation.database.client();
+    await_that("a change begins", SOON, || !is_free(&mut client));
     child.kill().unwrap();
     child.wait().unwrap();
     // The database notices, and rolls back.
-    let deadline = Instant::now() + SOON;
-    let mut client = installation.database.client();
-    while client
-        .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])
-        .unwrap()
-        .is_empty()
-    {
-        assert!(Instant::now() < deadline, "the transaction does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    await_that("the transaction ends", SOON, || is_free(&mut client));
     assert_eq!(installation.dump(), before);
-    assert!(
-        installation
-            .run(&["apply", file.to_str().unwrap()])
-            .stdout
-            .ends_with("5000 added, 0 changed, 0 unchanged\n")
-    );
+    let again = installation.run(&apply).stdout;
+    assert!(again.ends_with("5000 added, 0 changed, 0 unchanged\n"));
 }
 
 #[test]
 fn an_error_of_the_database_in_the_middle_leaves_nothing_behind() {
     let installation = Installation::migrated();
-    let mut client = installation.database.client();
-    client
-        .batch_execute("ALTER TABLE users ADD CONSTRAINT no_bob CHECK (username <> 'bob')")
-        .unwrap();
+    let fault = "ALTER TABLE users ADD CONSTRAINT no_bob CHECK (username <> 'bob')";
+    installation.database.run(fault);
     let before = installation.dump();
     let answer = installation.apply(&document());
     assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
@@ -464,15 +390,10 @@ fn an_error_of_the_database_in_the_middle_leaves_nothing_behind() {
 #[test]
 fn two_applies_at_once_come_one_after_the_other() {
     let installation = Installation::migrated();
-    let (one, other) = (many(200), many(200));
-    let answers = std::thread::scope(|scope| {
-        let running = [&one, &other].map(|document| scope.spawn(|| installation.apply(document)));
-        running.map(|thread| thread.join().unwrap().stdout)
-    });
-    let mut ends: Vec<&str> = answers
-        .iter()
-        .map(|text| text.lines().last().unwrap())
-        .collect();
+    let many = many(200);
+    let answers = all_at_once(2, |_| installation.apply(&many).stdout);
+    let ends = answers.iter().map(|text| text.lines().last().unwrap());
+    let mut ends: Vec<&str> = ends.collect();
     ends.sort_unstable();
     assert_eq!(
         ends,
@@ -485,17 +406,11 @@ fn two_applies_at_once_come_one_after_the_other() {
     // Somebody who holds the registry for too long is told of, and waited for no longer.
     let mut client = installation.database.client();
     let mut transaction = client.transaction().unwrap();
-    transaction
-        .execute(
-            "UPDATE installation SET registry_version = registry_version",
-            &[],
-        )
-        .unwrap();
+    let held = "UPDATE installation SET registry_version = registry_version";
+    transaction.execute(held, &[]).unwrap();
     let answer = installation.apply(&document());
-    assert_eq!(answer.code, 1);
-    answer
-        .stderr
-        .assert_says("another change to the registry is under way; nothing was done, try again");
+    let told = "another change to the registry is under way; nothing was done, try again";
+    answer.assert_refused(1, told);
 }
 
 #[test]
@@ -507,32 +422,24 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
     let counted = "and 51 more (--verbose lists all); 1 in tenants, 150 in clients\n";
     let short = plan(&installation, &document, &[]).stdout;
     assert_eq!(listed(&short, "+ "), 100);
-    assert!(
-        short.contains(counted)
-            && short.ends_with("Would add 151, change 0, remove 0; 0 unchanged.\n"),
-        "{short}"
-    );
+    short.assert_says(counted);
+    let would = "Would add 151, change 0, remove 0; 0 unchanged.\n";
+    assert!(short.ends_with(would), "{short}");
     let whole = plan(&installation, &document, &["--verbose"]).stdout;
     assert_eq!(listed(&whole, "+ "), 151);
     assert!(!whole.contains("more ("));
-    assert_eq!(
-        planned(&installation, &document, &[])["changes"]
-            .as_array()
-            .unwrap()
-            .len(),
-        151
-    );
+    let all = planned(&installation, &document, &[]);
+    assert_eq!(all["changes"].as_array().unwrap().len(), 151);
     let done = installation.apply(&document).stdout;
     assert_eq!(listed(&done, "added "), 100);
-    assert!(
-        done.ends_with(&format!("{counted}151 added, 0 changed, 0 unchanged\n")),
-        "{done}"
-    );
+    let end = format!("{counted}151 added, 0 changed, 0 unchanged\n");
+    assert!(done.ends_with(&end), "{done}");
     for client in document["clients"].as_array_mut().unwrap() {
         client["client_name"] = json!("Another");
     }
+    let verbose = ["apply", "-", "--verbose"];
     let done = installation
-        .run_with(&["apply", "-", "--verbose"], &document.to_string())
+        .run_with(&verbose, &document.to_string())
         .stdout;
     assert_eq!(listed(&done, "changed "), 150, "{done}");
     assert!(!done.contains("more ("), "{done}");
@@ -550,13 +457,11 @@ fn a_user_who_becomes_an_administrator_is_warned_of() {
         "role \"office\": not registered (\"roles\"), so that administrators see this name alone";
     assert_eq!(warnings("office", &[]), json!([unregistered]));
     let warning = "user \"alice\" becomes an administrator (GATEPOST_ADMIN_ROLE)";
+    let of_officer = unregistered.replace("office", "officer");
     for (role, told) in [
         ("office", json!([warning])),
         ("office:acme", json!([warning])),
-        (
-            "officer",
-            json!([unregistered.replace("office", "officer")]),
-        ),
+        ("officer", json!([of_officer])),
     ] {
         assert_eq!(warnings(role, &administered), told, "{role}");
     }
@@ -570,14 +475,11 @@ fn a_user_who_becomes_an_administrator_is_warned_of() {
 fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_know() {
     let installation = Installation::migrated();
     let client = |name: &str, changes: Value| {
-        let mut client = json!({
+        let client = json!({
             "client_id": name, "redirect_uris": ["https://a.example/cb"], "scope": "openid email",
             "grant_types": ["authorization_code"], "secrets": [{"value": SECRET}],
         });
-        for (key, value) in changes.as_object().unwrap() {
-            client[key] = value.clone();
-        }
-        client
+        with_members(client, &changes)
     };
     let warnings = |clients: &[Value]| {
         planned(&installation, &json!({"clients": clients}), &[])["warnings"].clone()
@@ -603,9 +505,7 @@ fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_kn
         let warnings = warnings(&[client("shop", silent.clone())]);
         assert_eq!(warnings, json!([]), "{silent}");
     }
-    let many: Vec<Value> = (10..22)
-        .map(|n| client(&format!("c{n}"), json!({})))
-        .collect();
+    let many = Vec::from_iter((10..22).map(|n| client(&format!("c{n}"), json!({}))));
     let ten: Vec<String> = (10..20).map(|n| format!("\"c{n}\"")).collect();
     let told = format!("client {} and 2 more: {needs}", ten.join(", "));
     assert_eq!(warnings(&many), json!([told]));
@@ -668,32 +568,18 @@ fn a_client_that_becomes_an_operator_is_warned_of() {
                          "secrets": [{"value": SECRET}]}],
         })
     };
-    let (reads, writes) = (
-        with("registration.read"),
-        with("registration.read registration.write"),
-    );
+    let reads = with("registration.read");
+    let writes = with("registration.read registration.write");
+    let warnings = |document: &Value| planned(&installation, document, &[])["warnings"].clone();
     let warning = "client \"ci\" may change everything that is registered, and so is an operator (registration.write)";
-    assert_eq!(planned(&installation, &reads, &[])["warnings"], json!([]));
-    assert_eq!(
-        planned(&installation, &writes, &[])["warnings"],
-        json!([warning])
-    );
-    assert_eq!(
-        installation
-            .run_with(&["apply", "-"], &reads.to_string())
-            .code,
-        0
-    );
+    assert_eq!(warnings(&reads), json!([]));
+    assert_eq!(warnings(&writes), json!([warning]));
+    assert_eq!(installation.apply(&reads).code, 0);
     let answer = plan(&installation, &writes, &[]);
     answer.stdout.assert_says(&format!("warning: {warning}\n"));
-    assert_eq!(
-        installation
-            .run_with(&["apply", "-"], &writes.to_string())
-            .code,
-        0
-    );
+    assert_eq!(installation.apply(&writes).code, 0);
     let mut renamed = writes;
     renamed["clients"][0]["client_name"] = json!("Pipeline");
     // It was so before.
-    assert_eq!(planned(&installation, &renamed, &[])["warnings"], json!([]));
+    assert_eq!(warnings(&renamed), json!([]));
 }

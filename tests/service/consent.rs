@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, code, redeem_as, sign_in, signed_in, userinfo, with_clients,
+    authorize_path, code, issued, redeem, redeem_as, sign_in, signed_in, userinfo, with_clients,
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::tables::rows_of;
 use crate::support::waiting::await_that;
 
 const SCOPE: &str = "openid profile terms orders.read";
@@ -37,35 +38,52 @@ fn asks(page: &Answer) -> bool {
     page.status == 200 && page.text().contains("asks for access")
 }
 
-fn silent_error(browser: &mut Browser, changes: &[(&str, &str)]) -> Option<String> {
-    browser
-        .get(&path(&[changes, &[("prompt", "none")]].concat()))
-        .query()
-        .remove("error")
+#[track_caller]
+fn assert_asks(page: &Answer) {
+    assert!(asks(page), "{} {}", page.status, page.text());
+}
+
+const BOTH: [&str; 2] = ["profile", "orders.read"];
+
+#[track_caller]
+fn assert_silently(browser: &mut Browser, changes: &[(&str, &str)], error: Option<&str>) {
+    let answer = browser.get(&path(&[changes, &[("prompt", "none")]].concat()));
+    assert_eq!(answer.query().get("error").map(String::as_str), error);
+}
+
+#[track_caller]
+fn assert_remembered(browser: &mut Browser, changes: &[(&str, &str)]) {
+    assert_silently(browser, changes, None);
+}
+
+#[track_caller]
+fn assert_not_remembered(browser: &mut Browser, changes: &[(&str, &str)]) {
+    assert_silently(browser, changes, Some("consent_required"));
+}
+
+/// Answers the page of the usual request.
+fn decide(browser: &mut Browser, decision: &str, scopes: &[&str], remember: bool) -> Answer {
+    let page = browser.visit(&path(&[]));
+    browser.decide(&page, decision, scopes, remember)
 }
 
 fn tokens(gatepost: &Gatepost, answer: &Answer) -> Value {
-    let tokens = redeem_as(gatepost, CONF2, RP2, &answer.query()["code"]);
-    assert_eq!(tokens.status, 200, "{}", tokens.text());
-    tokens.json()
+    issued(&redeem_as(gatepost, CONF2, RP2, &answer.query()["code"]))
 }
 
 #[test]
 fn what_is_not_ticked_is_not_granted() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    for (ticked, granted) in [
-        (
-            vec!["profile", "orders.read"],
-            "openid profile terms orders.read",
-        ),
-        (vec!["orders.read"], "openid terms orders.read"),
-        (
-            vec!["orders.read", "orders.read", "openid", "terms"],
-            "openid terms orders.read",
-        ),
-        (vec![], "openid terms"),
-    ] {
+    for [ticked, granted] in rows_of(
+        "
+        profile orders.read                  | openid profile terms orders.read
+        orders.read                          | openid terms orders.read
+        orders.read orders.read openid terms | openid terms orders.read
+                                             | openid terms
+    ",
+    ) {
+        let ticked: Vec<&str> = ticked.split_whitespace().collect();
         let page = browser.visit(&path(&[]));
         let text = page.text();
         for (scope, locked) in [
@@ -74,25 +92,18 @@ fn what_is_not_ticked_is_not_granted() {
             ("terms", true),
             ("orders.read", false),
         ] {
-            let tag = text
-                .split('<')
-                .find(|tag| tag.contains(&format!("value=\"{scope}\"")))
-                .unwrap();
+            let value = format!("value=\"{scope}\"");
+            let tag = text.split('<').find(|tag| tag.contains(&value)).unwrap();
             assert_eq!(tag.contains(" disabled"), locked, "{tag}");
             assert!(tag.contains(" checked"), "{tag}");
         }
-        text.assert_says("Your plan");
-        text.assert_says("Read orders");
-        text.assert_says("Alice Smith");
+        text.assert_says_each("Your plan | Read orders | Alice Smith");
         let answer = browser.decide(&page, "allow", &ticked, false);
         let got = tokens(&gatepost, &answer);
         assert_eq!(got["scope"], granted, "{ticked:?}");
         let told = userinfo(&gatepost, got["access_token"].as_str().unwrap()).json();
-        assert_eq!(
-            told.get("name").is_some(),
-            granted.contains("profile"),
-            "{told}"
-        );
+        let has_name = told.get("name").is_some();
+        assert_eq!(has_name, granted.contains("profile"), "{told}");
     }
 }
 
@@ -110,24 +121,15 @@ fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_re
     assert_eq!(gatepost.database.count("consents"), 0);
     let asked = path(&[("scope", "openid orders.read offline_access")]);
     let page = browser.visit(&asked);
-    for words in [
-        "Keep access while you are away",
-        "even when you are not using it, until you withdraw it",
-        "Please note",
-    ] {
-        assert!(page.text().contains(words), "{words}: {}", page.text());
-    }
-    let without = tokens(
-        &gatepost,
-        &browser.decide(&page, "allow", &["orders.read"], false),
-    );
+    page.assert_says_each("Keep access while you are away | Please note");
+    page.assert_says("even when you are not using it, until you withdraw it");
+    let answer = browser.decide(&page, "allow", &["orders.read"], false);
+    let without = tokens(&gatepost, &answer);
     assert_eq!(without["scope"], "openid orders.read");
     assert_eq!(without.get("refresh_token"), None);
     let page = browser.visit(&asked);
-    let with = tokens(
-        &gatepost,
-        &browser.decide(&page, "allow", &["orders.read", "offline_access"], false),
-    );
+    let both = ["orders.read", "offline_access"];
+    let with = tokens(&gatepost, &browser.decide(&page, "allow", &both, false));
     assert!(with["refresh_token"].is_string(), "{with}");
 }
 
@@ -136,26 +138,15 @@ fn a_scope_that_was_not_asked_for_cannot_be_granted() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    for scope in [
-        "orders.write",
-        "email",
-        "nope",
-        "offline_access",
-        "profile orders.read",
-        "",
-        "<script>",
-        "Profile",
-    ] {
+    let beyond = "orders.write/email/nope/offline_access/profile orders.read/<script>/Profile";
+    for scope in beyond.split('/') {
         let answer = browser.decide(&page, "allow", &["profile", scope], true);
-        if scope.is_empty() {
-            assert!(answer.query().contains_key("code"));
-            gatepost.database.run("DELETE FROM consents");
-            continue;
-        }
         answer.assert_error_page(400, "GP1137", scope);
-        assert!(!answer.text().contains("<script"));
+        answer.assert_says_not("<script");
         assert_eq!(gatepost.database.count("consents"), 0, "{scope}");
     }
+    let nothing = browser.decide(&page, "allow", &["profile", ""], true);
+    nothing.assert_carries("code");
 }
 
 #[test]
@@ -165,27 +156,23 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
     for (mode, is_query) in [("query", true), ("fragment", false)] {
         let page = browser.visit(&path(&[("response_mode", mode)]));
         let answer = browser.decide(&page, "deny", &["profile"], true);
-        let got = if is_query {
-            answer.query()
-        } else {
-            answer.fragment()
+        let got = match is_query {
+            true => answer.query(),
+            false => answer.fragment(),
         };
         assert_eq!(got["error"].as_str(), "access_denied");
         assert_eq!(got["state"].as_str(), "the-state");
-        assert!(answer.location().starts_with(RP2));
+        answer.assert_leads_to(RP2);
     }
     let page = browser.visit(&path(&[("response_mode", "form_post")]));
-    assert_eq!(
-        browser.decide(&page, "deny", &[], true).fields()["error"],
-        "access_denied"
-    );
+    let answer = browser.decide(&page, "deny", &[], true);
+    assert_eq!(answer.fields()["error"], "access_denied");
     assert_eq!(gatepost.database.count("consents"), 0);
-    assert!(asks(&browser.visit(&path(&[]))));
+    assert_asks(&browser.visit(&path(&[])));
     let page = browser.visit(&path(&[]));
     for decision in ["", "Allow", "continue", "cancel", "sign_out"] {
-        browser
-            .decide(&page, decision, &["profile"], true)
-            .assert_error_page(400, "GP1505", decision);
+        let answer = browser.decide(&page, decision, &["profile"], true);
+        answer.assert_error_page(400, "GP1505", decision);
     }
 }
 
@@ -193,74 +180,48 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
 fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &[]);
     let page = browser.visit(&path(&[]));
-    assert!(page.text().contains("name=\"remember\""));
-    let once = browser.decide(&page, "allow", &["profile", "orders.read"], false);
+    page.assert_says("name=\"remember\"");
+    let once = browser.decide(&page, "allow", &BOTH, false);
     tokens(&gatepost, &once);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
-    let page = browser.visit(&path(&[]));
-    browser.decide(&page, "allow", &["profile", "orders.read"], true);
-    assert_eq!(silent_error(&mut browser, &[]), None);
+    assert_not_remembered(&mut browser, &[]);
+    decide(&mut browser, "allow", &BOTH, true);
+    assert_remembered(&mut browser, &[]);
     tokens(&gatepost, &browser.visit(&path(&[])));
     // The same or less needs no question, more does.
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid profile")]),
-        None
-    );
+    assert_remembered(&mut browser, &[("scope", "openid profile")]);
     let more = [("scope", "openid profile terms orders.read email")];
-    assert_eq!(
-        silent_error(&mut browser, &more).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &more);
     let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
-    assert_eq!(
-        silent_error(&mut browser, &claims).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &claims);
     let page = browser.visit(&path(&claims));
-    assert!(asks(&page), "{}", page.text());
+    assert_asks(&page);
     page.assert_says("E-mail address");
-    browser.decide(&page, "allow", &["profile", "orders.read"], true);
-    assert_eq!(silent_error(&mut browser, &claims), None);
+    browser.decide(&page, "allow", &BOTH, true);
+    assert_remembered(&mut browser, &claims);
     // Allowing something else does not take back what was allowed before.
     let page = browser.visit(&path(&[("scope", "openid email")]));
     browser.decide(&page, "allow", &["email"], true);
-    assert_eq!(silent_error(&mut browser, &more), None);
+    assert_remembered(&mut browser, &more);
     // It is alice's own: bob is asked.
     let mut bob = gatepost.browser();
     let page = bob.visit(&path(&[]));
     let answer = sign_in(&mut bob, &page, "bob", BOB_PASSWORD);
-    assert!(asks(&bob.follow(answer)));
+    assert_asks(&bob.follow(answer));
 }
 
 #[test]
 fn what_was_unticked_is_asked_about_again() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    let page = browser.visit(&path(&[]));
-    browser.decide(&page, "allow", &["orders.read"], true);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid terms orders.read")]),
-        None
-    );
+    decide(&mut browser, "allow", &["orders.read"], true);
+    assert_not_remembered(&mut browser, &[]);
+    assert_remembered(&mut browser, &[("scope", "openid terms orders.read")]);
     // Unticking later what was allowed before takes it back.
     let page = browser.visit(&path(&[("prompt", "consent")]));
     browser.decide(&page, "allow", &[], true);
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid orders.read")]).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &[("scope", "openid orders.read")]);
 }
 
 #[test]
@@ -269,26 +230,18 @@ fn prompt_consent_asks_every_time_and_every_client() {
     let mut browser = signed_in(&gatepost);
     for _ in 0..2 {
         let page = browser.visit(&path(&[("prompt", "consent")]));
-        assert!(asks(&page));
-        browser
-            .decide(&page, "allow", &["profile", "orders.read"], true)
-            .assert_carries("code");
+        assert_asks(&page);
+        let answer = browser.decide(&page, "allow", &BOTH, true);
+        answer.assert_carries("code");
         let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "consent")]));
-        assert!(asks(&page));
-        browser
-            .decide(&page, "allow", &["profile"], true)
-            .assert_carries("code");
+        assert_asks(&page);
+        let answer = browser.decide(&page, "allow", &["profile"], true);
+        answer.assert_carries("code");
     }
     // What was agreed to on that page is remembered; where nothing is required, nothing is asked.
-    assert_eq!(silent_error(&mut browser, &[]), None);
-    code(
-        &mut browser,
-        &authorize_path(
-            "conf1",
-            RP1,
-            &[("scope", "openid email"), ("prompt", "none")],
-        ),
-    );
+    assert_remembered(&mut browser, &[]);
+    let silently = [("scope", "openid email"), ("prompt", "none")];
+    code(&mut browser, &authorize_path("conf1", RP1, &silently));
 }
 
 #[test]
@@ -316,41 +269,36 @@ fn nobody_else_can_answer_the_page() {
                 continue;
             }
             let answer = browser.post(&address, &form);
-            assert!(asks(&answer), "{token}");
-            assert!(answer.header("location").is_none(), "{token}");
-            assert!(answer.text().contains("Alice Smith"), "{}", answer.text());
+            assert_asks(&answer);
+            answer.assert_stays(200);
+            answer.assert_says("Alice Smith");
         }
     }
     // The attacker's own page, sent by the victim, is drawn again for the victim.
     let form = [("form_token", attackers.as_str()), ("decision", "allow")];
-    assert!(asks(&browser.post(&attackers_page.action(), &form)));
+    assert_asks(&browser.post(&attackers_page.action(), &form));
     let token = page.form_token();
     let form = [
         ("form_token", token.as_str()),
         ("decision", "allow"),
         ("scope", "profile"),
     ];
-    for headers in [
+    for (name, value) in [
         ("Origin", "https://evil.example"),
         ("Origin", "null"),
         ("Sec-Fetch-Site", "cross-site"),
     ] {
-        browser
-            .post_from(&page.action(), &[headers], &form)
-            .assert_error_page(403, "GP1009", headers.1);
+        let foreign = browser.post_from(&page.action(), &[(name, value)], &form);
+        foreign.assert_error_page(403, "GP1009", value);
     }
     let mut without_cookies = gatepost.browser();
     let answer = without_cookies.post(&page.action(), &form);
-    without_cookies
-        .follow(answer)
-        .assert_says("name=\"password\"");
+    let page_of_nobody = without_cookies.follow(answer);
+    page_of_nobody.assert_says("name=\"password\"");
     assert_eq!(gatepost.database.count("consents"), 0);
     // A GET decides nothing.
-    let address = format!(
-        "{}&form_token={token}&decision=allow&scope=profile",
-        page.action()
-    );
-    assert!(asks(&browser.get(&address)));
+    let decision = format!("&form_token={token}&decision=allow&scope=profile");
+    assert_asks(&browser.get(&(page.action() + &decision)));
 }
 
 #[test]
@@ -358,26 +306,24 @@ fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    assert!(page.text().contains("Alice Smith"));
+    page.assert_says("Alice Smith");
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     let again = browser.decide(&page, "allow", &["profile"], true);
-    assert!(asks(&again), "{}", again.text());
-    again.assert_says("<bdi>Bob</bdi>");
+    assert_asks(&again);
+    again.assert_says_each("<bdi>Bob</bdi> | changed while this page was open");
     again.assert_says_not("Alice");
-    assert!(again.text().contains("changed while this page was open"));
     assert_eq!(gatepost.database.count("consents"), 0);
-    browser
-        .decide(&again, "allow", &["profile"], false)
-        .assert_carries("code");
+    let allowed = browser.decide(&again, "allow", &["profile"], false);
+    allowed.assert_carries("code");
     // Also when the same person signed in anew, and when nobody is signed in any more.
     let page = browser.visit(&path(&[]));
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
-    assert!(asks(&browser.decide(&page, "allow", &["profile"], true)));
+    assert_asks(&browser.decide(&page, "allow", &["profile"], true));
     gatepost.run_sql("UPDATE sessions SET ended_at = now()");
     let answer = browser.decide(&page, "allow", &["profile"], true);
-    assert!(browser.follow(answer).text().contains("name=\"password\""));
+    browser.follow(answer).assert_says("name=\"password\"");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
 
@@ -385,18 +331,15 @@ fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
 fn another_account_can_be_chosen_from_the_page() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    let page = browser.visit(&path(&[]));
-    let login = browser.decide(&page, "another", &[], false);
+    let login = decide(&mut browser, "another", &[], false);
     login.assert_says("name=\"password\"");
     login.assert_says_not("alice");
     let answer = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     let page = browser.follow(answer);
-    assert!(asks(&page), "{}", page.text());
+    assert_asks(&page);
     page.assert_says("<bdi>Bob</bdi>");
-    let got = tokens(
-        &gatepost,
-        &browser.decide(&page, "allow", &["profile"], false),
-    );
+    let answer = browser.decide(&page, "allow", &["profile"], false);
+    let got = tokens(&gatepost, &answer);
     userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_member("name", "Bob");
 }
 
@@ -415,7 +358,7 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
     for uri in ["http://127.0.0.1:5000/cb", "com.example.app:/cb"] {
         for _ in 0..2 {
             let page = browser.visit(&authorize_path("native", uri, &[]));
-            assert!(asks(&page), "{}", page.text());
+            assert_asks(&page);
             page.assert_says_not("name=\"remember\"");
             let answer = browser.decide(&page, "allow", &["profile"], true);
             answer.assert_leads_to(&format!("{uri}?code="));
@@ -425,51 +368,34 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
     }
     // None was offered to be remembered.
     assert_eq!(gatepost.database.count("consents"), 0);
-    code(
-        &mut browser,
-        &authorize_path("trusted", "com.example.trusted:/cb", &[("prompt", "none")]),
-    );
+    let silently = [("prompt", "none")];
+    let trusted = "com.example.trusted:/cb";
+    code(&mut browser, &authorize_path("trusted", trusted, &silently));
     // On loopback the registration may say that it is remembered.
     let page = browser.visit(&authorize_path("spa", spa, &[]));
-    assert!(asks(&page), "{}", page.text());
+    assert_asks(&page);
     page.assert_says("name=\"remember\"");
     browser.decide(&page, "allow", &["profile"], true);
-    code(
-        &mut browser,
-        &authorize_path("spa", spa, &[("prompt", "none")]),
-    );
+    code(&mut browser, &authorize_path("spa", spa, &silently));
 }
 
 #[test]
 fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    let page = browser.visit(&path(&[]));
-    let got = tokens(
-        &gatepost,
-        &browser.decide(&page, "allow", &["profile", "orders.read"], true),
-    );
+    let got = tokens(&gatepost, &decide(&mut browser, "allow", &BOTH, true));
     let in_flight = code(&mut browser, &path(&[]));
     let of_another_client = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_status(200);
-    gatepost.database.run(
-        "UPDATE consents SET scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'",
-    );
+    let withdrawn = "scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'";
+    gatepost.run_sql(&format!("UPDATE consents SET {withdrawn}"));
     let refused = redeem_as(&gatepost, CONF2, RP2, &in_flight);
-    assert_eq!(refused.status, 400);
-    assert_eq!(refused.json()["error"], "invalid_grant");
+    refused.assert_error(400, "invalid_grant");
     userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_status(401);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
-    crate::support::flow::redeem(&gatepost, &of_another_client).assert_status(200);
-    let page = browser.visit(&path(&[]));
-    tokens(
-        &gatepost,
-        &browser.decide(&page, "allow", &["profile", "orders.read"], true),
-    );
-    assert_eq!(silent_error(&mut browser, &[]), None);
+    assert_not_remembered(&mut browser, &[]);
+    redeem(&gatepost, &of_another_client).assert_status(200);
+    tokens(&gatepost, &decide(&mut browser, "allow", &BOTH, true));
+    assert_remembered(&mut browser, &[]);
 }
 
 #[test]
@@ -478,9 +404,8 @@ fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
     let mut browser = signed_in(&gatepost);
     let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
     let page = browser.visit(&path(&claims));
-    let scopes = ["profile", "orders.read"];
-    browser.decide(&page, "allow", &scopes, true);
-    assert_eq!(silent_error(&mut browser, &claims), None);
+    browser.decide(&page, "allow", &BOTH, true);
+    assert_remembered(&mut browser, &claims);
     // The answer about another scope reads what is remembered, and waits for a withdrawal.
     let email = [("scope", "openid email")];
     let page = browser.visit(&path(&email));
@@ -498,25 +423,16 @@ fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
         tokens(&gatepost, &answer);
     });
     // What they have just allowed is remembered, and nothing else.
-    assert_eq!(silent_error(&mut browser, &email), None);
+    assert_remembered(&mut browser, &email);
     for withdrawn in ["openid profile", "openid orders.read"] {
-        assert_eq!(
-            silent_error(&mut browser, &[("scope", withdrawn)]).as_deref(),
-            Some("consent_required"),
-            "{withdrawn}"
-        );
+        assert_not_remembered(&mut browser, &[("scope", withdrawn)]);
     }
-    let row = gatepost
-        .database
-        .client()
-        .query_one("SELECT scopes, claims FROM consents", &[])
-        .unwrap();
+    let held = "SELECT scopes, claims FROM consents";
+    let row = gatepost.database.client().query_one(held, &[]).unwrap();
     let [mut remembered, claims] = [0, 1].map(|column| row.get::<_, Vec<String>>(column));
     remembered.sort_unstable();
-    assert_eq!(
-        (remembered, claims),
-        (vec![String::from("email"), String::from("openid")], vec![])
-    );
+    assert_eq!(remembered.join(" "), "email openid");
+    assert_eq!(claims, Vec::<String>::new());
 }
 
 #[test]
@@ -525,26 +441,17 @@ fn a_consent_lapses_when_its_time_is_over() {
     registered["clients"][1]["consent_lifetime"] = json!(86_400);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
-    let page = browser.visit(&path(&[]));
-    browser.decide(&page, "allow", &["profile", "orders.read"], true);
-    assert_eq!(silent_error(&mut browser, &[]), None);
+    decide(&mut browser, "allow", &BOTH, true);
+    assert_remembered(&mut browser, &[]);
     let earlier = "UPDATE consents SET granted_at = granted_at - interval '1 day', expires_at = expires_at - interval '1 day'";
     gatepost.database.run(earlier);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &[]);
     // What the user agreed to for a day does not last longer because the client's registration
     // changed.
-    registered["clients"][1]
-        .as_object_mut()
-        .unwrap()
-        .remove("consent_lifetime");
+    let client = registered["clients"][1].as_object_mut().unwrap();
+    client.remove("consent_lifetime");
     gatepost.apply(&registered);
-    assert_eq!(
-        silent_error(&mut browser, &[]).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &[]);
 }
 
 #[test]
@@ -555,11 +462,9 @@ fn a_client_that_may_not_have_it_remembered_asks_again() {
     let mut browser = signed_in(&gatepost);
     for _ in 0..2 {
         let page = browser.visit(&path(&[]));
-        assert!(asks(&page) && !page.text().contains("name=\"remember\""));
-        tokens(
-            &gatepost,
-            &browser.decide(&page, "allow", &["profile", "orders.read"], true),
-        );
+        assert_asks(&page);
+        page.assert_says_not("name=\"remember\"");
+        tokens(&gatepost, &browser.decide(&page, "allow", &BOTH, true));
     }
     assert_eq!(gatepost.database.count("consents"), 0);
 }
@@ -573,18 +478,16 @@ fn a_request_that_was_registered_away_meanwhile_is_refused() {
     let mut narrowed = registered.clone();
     narrowed["clients"][1]["scope"] = json!("openid terms profile");
     gatepost.apply(&narrowed);
-    let answer = browser.decide(&page, "allow", &["profile", "orders.read"], true);
+    let answer = browser.decide(&page, "allow", &BOTH, true);
     assert_eq!(answer.query()["error"], "invalid_scope");
     narrowed["clients"][1]["redirect_uris"] = json!(["https://rp2.example/moved"]);
     gatepost.apply(&narrowed);
-    browser
-        .decide(&page, "allow", &["profile"], true)
-        .assert_error_page(400, "GP1105", "moved");
+    let moved = browser.decide(&page, "allow", &["profile"], true);
+    moved.assert_error_page(400, "GP1105", "moved");
     narrowed["clients"][1]["enabled"] = json!(false);
     gatepost.apply(&narrowed);
-    browser
-        .decide(&page, "allow", &["profile"], true)
-        .assert_error_page(400, "GP1103", "disabled");
+    let disabled = browser.decide(&page, "allow", &["profile"], true);
+    disabled.assert_error_page(400, "GP1103", "disabled");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
 
@@ -596,23 +499,12 @@ fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[("scope", "openid profile email")]));
     browser.decide(&page, "allow", &["profile", "email"], true);
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid email")]),
-        None
-    );
+    let email = [("scope", "openid email")];
+    assert_remembered(&mut browser, &email);
     gatepost.run_sql("UPDATE consents SET granted_at = granted_at - interval '90 days'");
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid email")]).as_deref(),
-        Some("consent_required")
-    );
+    assert_not_remembered(&mut browser, &email);
     let page = browser.visit(&path(&[("scope", "openid orders.read")]));
     browser.decide(&page, "allow", &["orders.read"], true);
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid orders.read")]),
-        None
-    );
-    assert_eq!(
-        silent_error(&mut browser, &[("scope", "openid email")]).as_deref(),
-        Some("consent_required")
-    );
+    assert_remembered(&mut browser, &[("scope", "openid orders.read")]);
+    assert_not_remembered(&mut browser, &email);
 }

@@ -1,7 +1,5 @@
 //! `/device` as the person in front of it sees it, and as whoever wants to trick them does.
 
-use std::thread;
-
 use serde_json::{Value, json};
 
 use crate::support::device::{
@@ -12,6 +10,7 @@ use crate::support::flow::{authorize_path, issued, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Answer;
 use crate::support::jwt::verified;
+use crate::support::waiting::all_at_once;
 
 const WRONG: &str = "No device is waiting with this code";
 
@@ -27,19 +26,18 @@ fn asks_for_the_code(page: &Answer) -> String {
 }
 
 fn asks_for_a_decision(page: &Answer, code: &str, client_name: &str) {
-    let text = page.text();
-    assert_eq!(page.status, 200, "{text}");
-    for shown in [
-        code,
-        client_name,
-        "value=\"allow\"",
-        "value=\"deny\"",
-        "Is this your device?",
-        "sent you the code",
-    ] {
-        assert!(text.contains(shown), "{shown}: {text}");
-    }
-    assert_eq!(page.header("referrer-policy"), Some("same-origin"));
+    page.assert_status(200);
+    page.assert_says(code);
+    page.assert_says(client_name);
+    page.assert_says_each(
+        "value=\"allow\" | value=\"deny\" | Is this your device? | sent you the code",
+    );
+    page.assert_header("referrer-policy", "same-origin");
+}
+
+fn expire(gatepost: &Gatepost) {
+    let over = "expires_at = clock_timestamp() - interval '1 second' WHERE decided_at IS NULL";
+    gatepost.run_sql(&format!("UPDATE device_authorizations SET {over}"));
 }
 
 fn decided(gatepost: &Gatepost) -> i64 {
@@ -57,35 +55,28 @@ fn a_typed_code_leads_over_the_sign_in_to_a_question_with_client_and_scopes() {
     assert_eq!(asks_for_the_code(&page), "");
     page.assert_says("Enter the code that your device shows.");
     // Case, hyphens and spaces do not count.
-    let page = send_code(
-        &mut browser,
-        &page,
-        &format!(" {} ", code.to_lowercase().replace('-', " ")),
-    );
-    page.assert_says("name=\"password\"");
-    page.assert_says("Television");
+    let typed = format!(" {} ", code.to_lowercase().replace('-', " "));
+    let page = send_code(&mut browser, &page, &typed);
+    page.assert_says_each("name=\"password\" | Television");
     let again = sign_in(&mut browser, &page, "alice", "wrong");
     again.assert_says("name=\"password\"");
     let page = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
     asks_for_a_decision(&page, code, "Television");
-    for scope in ["Your roles", "Read orders", "Change orders", "Alice Smith"] {
-        assert!(page.text().contains(scope), "{scope}: {}", page.text());
-    }
+    page.assert_says_each("Your roles | Read orders | Change orders | Alice Smith");
     // openid is locked, the rest can be left out; what was not asked for cannot be added.
     assert!(page.attribute("value=\"openid\"", "disabled").is_none());
     page.assert_says("value=\"openid\" checked disabled");
     let beyond = decide(&mut browser, &page, "allow", &["email"]);
     beyond.assert_error_page(400, "GP1137", "beyond");
     let answer = decide(&mut browser, &page, "allow", &["profile"]);
-    answer.assert_says("Your device is connected");
-    answer.assert_says("Television");
+    answer.assert_says_each("Your device is connected | Television");
     let tokens = issued(&poll(&gatepost, TV, &device));
     assert_eq!(tokens["scope"], "openid profile");
     // It is asked again for the next device, remembered or not.
     let next = start(&gatepost, TV, &[]);
     let page = enter(&mut browser, user_code(&next));
     asks_for_a_decision(&page, user_code(&next), "Television");
-    assert!(!page.text().contains("name=\"remember\""));
+    page.assert_says_not("name=\"remember\"");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
 
@@ -109,15 +100,13 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
     // The address of that page leads back to the code, in this browser and in any other, and so
     // does the sign-in's.
     let address = page.attribute("form ", "action").unwrap();
+    let of_sign_in = address.replace("/device", "/login");
     for (browser, address) in [
-        (&mut browser, address.clone()),
-        (&mut gatepost.browser(), address.clone()),
-        (
-            &mut signed_in(&gatepost),
-            address.replace("/device", "/login"),
-        ),
+        (&mut browser, &address),
+        (&mut gatepost.browser(), &address),
+        (&mut signed_in(&gatepost), &of_sign_in),
     ] {
-        assert_eq!(asks_for_the_code(&browser.visit(&address)), code);
+        assert_eq!(asks_for_the_code(&browser.visit(address)), code);
     }
     // What has not the form of a code is left out of the page.
     for (typed, shown) in [
@@ -126,24 +115,17 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
         ("bcdfghjk", "BCDF-GHJK"),
         ("", ""),
     ] {
-        assert_eq!(
-            asks_for_the_code(
-                &gatepost
-                    .browser()
-                    .get(&format!("/device?user_code={typed}"))
-            ),
-            shown,
-            "{typed}"
-        );
+        let path = format!("/device?user_code={typed}");
+        let page = gatepost.browser().get(&path);
+        assert_eq!(asks_for_the_code(&page), shown, "{typed}");
     }
-    gatepost
-        .browser()
-        .get("/device?user_code=a&user_code=b")
-        .assert_error_page(400, "GP1002", "twice");
-    gatepost
-        .browser()
-        .get("/device?r=nothing")
-        .assert_error_page(400, "GP1504", "no seal");
+    for (query, reason) in [
+        ("user_code=a&user_code=b", "GP1002"),
+        ("r=nothing", "GP1504"),
+    ] {
+        let answer = gatepost.browser().get(&format!("/device?{query}"));
+        answer.assert_error_page(400, reason, query);
+    }
 }
 
 /// RFC 8628 §5.4: whoever sent the link may sit at the device.
@@ -175,12 +157,8 @@ fn a_link_asks_whoever_is_signed_in_and_allowed_that_client_everything_before() 
         answer.assert_refused(400, "authorization_pending", "nobody decided");
         // What the consent covers is no part of what they allow this device.
         decide(&mut browser, &page, "allow", &["profile"]);
-        let tokens = poll(&gatepost, "trusted-tv", &device);
-        assert_eq!(
-            issued(&tokens)["scope"],
-            "openid profile",
-            "{require_consent}"
-        );
+        let tokens = issued(&poll(&gatepost, "trusted-tv", &device));
+        assert_eq!(tokens["scope"], "openid profile", "{require_consent}");
     }
 }
 
@@ -191,23 +169,21 @@ fn wrong_expired_and_decided_codes_say_the_same() {
     let used = start(&gatepost, TV, &[]);
     allow(&mut browser, &used);
     let old = start(&gatepost, TV, &[]);
-    gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second' WHERE decided_at IS NULL");
+    expire(&gatepost);
+    let own = text(&old, "device_code");
     for typed in [
         "BCDF-GHJK",
         "nonsense",
         user_code(&used),
         user_code(&old),
-        text(&old, "device_code"),
+        own,
     ] {
         let page = enter(&mut browser, typed);
         asks_for_the_code(&page);
         page.assert_says(WRONG);
         page.assert_says("<title>Error: Connect a device");
-        assert_eq!(
-            page.attribute("id=\"user-code\"", "aria-invalid")
-                .as_deref(),
-            Some("true")
-        );
+        let invalid = page.attribute("id=\"user-code\"", "aria-invalid");
+        assert_eq!(invalid.as_deref(), Some("true"));
     }
     let page = enter(&mut browser, "");
     page.assert_says("<title>Error:");
@@ -216,14 +192,12 @@ fn wrong_expired_and_decided_codes_say_the_same() {
 
 #[test]
 fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
-    let gatepost = Gatepost::start_with(
-        &document(),
-        &[("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", "15")],
-    );
+    let overall = [("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", "15")];
+    let gatepost = Gatepost::start_with(&document(), &overall);
     let device = start(&gatepost, TV, &[]);
     let mut guesser = gatepost.browser_at("192.0.2.7");
     let is_told_to_wait = |page: &Answer| {
-        assert_eq!(page.status, 429, "{}", page.text());
+        page.assert_status(429);
         let seconds: u64 = page.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
         page.assert_says("too many failed attempts");
@@ -243,10 +217,8 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
         assert_eq!(enter(&mut other, &format!("{number}")).status, 200);
     }
     // Fifteen in all: now everybody waits.
-    is_told_to_wait(&enter(
-        &mut gatepost.browser_at("2001:db8::1"),
-        user_code(&device),
-    ));
+    let mut anybody = gatepost.browser_at("2001:db8::1");
+    is_told_to_wait(&enter(&mut anybody, user_code(&device)));
     assert_eq!(gatepost.browser().get("/device").status, 200);
 }
 
@@ -254,30 +226,21 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
 fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
     let gatepost = serve();
     let device = start(&gatepost, TV, &[]);
-    let answers: Vec<u16> = thread::scope(|scope| {
-        let guesses: Vec<_> = (0..150)
-            .map(|_| {
-                let mut browser = gatepost.browser_at("192.0.2.7");
-                let page = browser.get("/device");
-                (browser, page)
-            })
-            .collect::<Vec<_>>()
-            .into_iter()
-            .map(|(mut browser, page)| {
-                scope.spawn(move || send_code(&mut browser, &page, "BCDF-GHJK").status)
-            })
-            .collect();
-        guesses
-            .into_iter()
-            .map(|guess| guess.join().unwrap())
-            .collect()
+    let at_first = Vec::from_iter((0..150).map(|_| {
+        let mut browser = gatepost.browser_at("192.0.2.7");
+        let page = browser.get("/device");
+        (browser, page)
+    }));
+    let answers = all_at_once(150, |number| {
+        let (browser, page) = &at_first[number];
+        send_code(&mut browser.clone(), page, "BCDF-GHJK").status
     });
     let of = |status| answers.iter().filter(|answer| **answer == status).count();
     // Where the server is busy it may say so; whoever is told that a code is wrong was one of ten.
     assert_eq!(of(200), 10, "{answers:?}");
     assert_eq!(of(200) + of(429) + of(503), 150, "{answers:?}");
-    enter(&mut gatepost.browser_at("192.0.2.8"), user_code(&device))
-        .assert_says("name=\"password\"");
+    let mut other = gatepost.browser_at("192.0.2.8");
+    enter(&mut other, user_code(&device)).assert_says("name=\"password\"");
 }
 
 #[test]
@@ -303,29 +266,16 @@ fn a_decision_is_made_once_and_cannot_be_made_again() {
     // Two tabs, one decision: also where both arrive at once.
     let device = start(&gatepost, BOX, &[]);
     let page = reach_decision(&mut browser, user_code(&device));
-    let cookies = browser.cookies.clone();
-    let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let tabs: Vec<_> = ["allow", "deny", "allow", "deny"]
-            .map(|decision| {
-                let (gatepost, page, cookies) = (&gatepost, &page, cookies.clone());
-                scope.spawn(move || {
-                    let mut tab = gatepost.browser();
-                    tab.cookies = cookies;
-                    decide(&mut tab, page, decision, &[]).status
-                })
-            })
-            .into();
-        tabs.into_iter().map(|tab| tab.join().unwrap()).collect()
+    let decisions = ["allow", "deny", "allow", "deny"];
+    let mut statuses = all_at_once(4, |number| {
+        decide(&mut browser.clone(), &page, decisions[number], &[]).status
     });
-    assert_eq!(
-        statuses.iter().filter(|status| **status == 200).count(),
-        1,
-        "{statuses:?}"
-    );
+    statuses.retain(|status| *status == 200);
+    assert_eq!(statuses.len(), 1);
     // Expired while the page was open.
     let device = start(&gatepost, BOX, &[]);
     let page = reach_decision(&mut browser, user_code(&device));
-    gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second' WHERE decided_at IS NULL");
+    expire(&gatepost);
     decide(&mut browser, &page, "allow", &[]).assert_error_page(400, "GP1607", "expired");
 }
 
@@ -337,10 +287,7 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     let mut alice = signed_in(&gatepost);
     let page = enter(&mut alice, code);
     asks_for_a_decision(&page, code, "Television");
-    let (action, token) = (
-        page.attribute("form ", "action").unwrap(),
-        page.form_token(),
-    );
+    let (action, token) = (page.action(), page.form_token());
     let form = [("form_token", token.as_str()), ("decision", "allow")];
 
     // Another session draws the page again for itself; no session asks for the code again.
@@ -349,8 +296,7 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     assert_eq!(sign_in(&mut bob, &login, "bob", BOB_PASSWORD).status, 303);
     let redrawn = bob.post(&action, &form);
     asks_for_a_decision(&redrawn, code, "Television");
-    redrawn.assert_says("Bob");
-    redrawn.assert_says("role=\"alert\"");
+    redrawn.assert_says_each("Bob | role=\"alert\"");
     asks_for_the_code(&gatepost.browser().post(&action, &form));
     // A token of another page, or none.
     for forged in ["", "AAAA", &alice.get("/device").form_token()] {
@@ -358,44 +304,36 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
         asks_for_a_decision(&answer, code, "Television");
     }
     // Sent from somewhere else.
-    for headers in [
-        vec![("Origin", "https://evil.example")],
-        vec![("Origin", "null")],
-        vec![("Sec-Fetch-Site", "cross-site")],
+    for (name, value) in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
     ] {
-        let answer = alice.post_from(&action, &headers, &form);
-        answer.assert_error_page(403, "GP1009", "foreign");
         let code_form = [("form_token", token.as_str()), ("user_code", code)];
-        alice
-            .post_from("/device", &headers, &code_form)
-            .assert_error_page(403, "GP1009", "foreign");
+        for (address, form) in [(&*action, form), ("/device", code_form)] {
+            let answer = alice.post_from(address, &[(name, value)], &form);
+            answer.assert_error_page(403, "GP1009", value);
+        }
     }
     // A code posted without the page that asks for it.
     let answer = gatepost.browser().post("/device", &[("user_code", code)]);
     assert_eq!(asks_for_the_code(&answer), code);
-    assert!(answer.text().contains("out of date"), "{}", answer.text());
+    answer.assert_says("out of date");
     // Neither a decision nor a request of another kind.
-    alice
-        .post(&action, &[("form_token", &token), ("decision", "maybe")])
-        .assert_error_page(400, "GP1505", "maybe");
-    let other = gatepost
-        .browser()
-        .visit(&authorize_path("conf1", RP1, &[]))
-        .action()
-        .replace("/login", "/device");
-    alice
-        .get(&other)
-        .assert_error_page(400, "GP1504", "authorize");
-    alice
-        .post(&other, &form)
-        .assert_error_page(400, "GP1504", "authorize");
+    let maybe = alice.post(&action, &[form[0], ("decision", "maybe")]);
+    maybe.assert_error_page(400, "GP1505", "maybe");
+    let login = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+    let other = login.action().replace("/login", "/device");
     let consent = action.replace("/device", "/consent");
-    alice
-        .get(&consent)
-        .assert_error_page(400, "GP1504", "at the consent page");
+    for answer in [
+        alice.get(&other),
+        alice.post(&other, &form),
+        alice.get(&consent),
+    ] {
+        answer.assert_error_page(400, "GP1504", "of another kind");
+    }
     assert_eq!(decided(&gatepost), 0);
-    let answer = alice.post(&action, &form);
-    assert!(answer.text().contains("is connected"), "{}", answer.text());
+    alice.post(&action, &form).assert_says("is connected");
 }
 
 #[test]
@@ -420,18 +358,14 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     let tokens = issued(&poll(&gatepost, TV, &device));
     let bob = "SELECT sub FROM users WHERE username = 'bob'";
     let bob: String = gatepost.database.value(bob, &[]);
-    assert_eq!(
-        verified(&gatepost, text(&tokens, "id_token")).1["sub"],
-        json!(bob)
-    );
+    let (_, claims) = verified(&gatepost, text(&tokens, "id_token"));
+    assert_eq!(claims["sub"], bob);
 }
 
 fn with_tenants() -> Value {
+    let acme = json!({"client_name": "ACME screen", "tenants": ["acme"]});
     let mut document = with_devices(&[
-        (
-            "acme-tv",
-            json!({"client_name": "ACME screen", "tenants": ["acme"]}),
-        ),
+        ("acme-tv", acme),
         ("corp-tv", json!({"identity_providers": ["corp"]})),
         ("strict-tv", json!({"default_max_age": 60})),
     ]);
@@ -455,16 +389,13 @@ fn people_sign_in_under_the_clients_own_rules() {
         let device = start(&gatepost, client_id, &form);
         // The session of the user without a tenant will not do.
         let page = enter(&mut browser, user_code(&device));
-        page.assert_says("name=\"password\"");
-        page.assert_says("ACME Ltd");
+        page.assert_says_each("name=\"password\" | ACME Ltd");
         let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-        assert!(page.text().contains("Alice of ACME"), "{}", page.text());
+        page.assert_says("Alice of ACME");
         decide(&mut browser, &page, "allow", &["profile"]);
         let tokens = issued(&poll(&gatepost, client_id, &device));
-        assert_eq!(
-            verified(&gatepost, text(&tokens, "id_token")).1["tenant"],
-            "acme"
-        );
+        let (_, claims) = verified(&gatepost, text(&tokens, "id_token"));
+        assert_eq!(claims["tenant"], "acme");
         browser = signed_in(&gatepost);
     }
     for acr_values in ["tenant:nope", "tenant:acme tenant:globex"] {
@@ -479,7 +410,7 @@ fn people_sign_in_under_the_clients_own_rules() {
     gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '61 seconds'");
     let device = start(&gatepost, "strict-tv", &[]);
     let page = enter(&mut browser, user_code(&device));
-    assert!(page.text().contains("name=\"password\""), "{}", page.text());
+    page.assert_says("name=\"password\"");
     let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     decide(&mut browser, &page, "deny", &[]);
     // A client that lost the grant meanwhile has no devices any more.
@@ -495,38 +426,24 @@ fn people_sign_in_under_the_clients_own_rules() {
 
 #[test]
 fn the_page_speaks_the_readers_language_and_survives_a_base_path() {
-    let gatepost = Gatepost::start_with(
-        &document(),
-        &[("GATEPOST_BASE_URL", "http://localhost:PORT/idp")],
-    );
+    let below = [("GATEPOST_BASE_URL", "http://localhost:PORT/idp")];
+    let gatepost = Gatepost::start_with(&document(), &below);
     let form = [("client_id", TV)];
-    let device = gatepost
-        .post("/idp/connect/deviceauthorization", &[], &form)
-        .json();
-    assert_eq!(
-        device["verification_uri"],
-        format!("{}/device", gatepost.base_url)
-    );
+    let device = gatepost.post("/idp/connect/deviceauthorization", &[], &form);
+    let device = issued(&device);
+    let page = format!("{}/device", gatepost.base_url);
+    assert_eq!(device["verification_uri"], page);
     let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("Accept-Language"), String::from("de")));
+    let german = (String::from("Accept-Language"), String::from("de"));
+    browser.headers.push(german);
     let page = browser.get(text(&device, "verification_uri_complete"));
-    page.assert_says("<html lang=\"de\"");
-    page.assert_says("Gerät verbinden");
+    page.assert_says_each("<html lang=\"de\" | Gerät verbinden");
     assert_eq!(page.action(), "/idp/device");
     let page = send_code(&mut browser, &page, user_code(&device));
-    assert!(
-        page.action().starts_with("/idp/login?r="),
-        "{}",
-        page.action()
-    );
+    assert!(page.action().starts_with("/idp/login?r="));
     let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(
-        page.text().contains("Ist das Ihr Gerät?") && page.action().starts_with("/idp/device?r="),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Ist das Ihr Gerät?");
+    assert!(page.action().starts_with("/idp/device?r="));
     let mut connection = gatepost.connect();
     assert_eq!(connection.send("HEAD", "/idp/device", &[], b"").status, 200);
     let answer = connection.send("PUT", "/idp/device", &[], b"");

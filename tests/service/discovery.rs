@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Members;
 use crate::support::flow::{
-    authorize_path, code, decode_jwt, redeem, redeem_as, signed_in, userinfo, with_clients,
+    authorize_path, code, decode_jwt, issued, redeem, redeem_as, signed_in, text, userinfo,
+    with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::jwt::{base64url, published_keys, verified};
@@ -58,19 +60,22 @@ const REGISTERED: [&str; 38] = [
 ];
 
 fn members(value: &Value) -> BTreeSet<&str> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item.as_str().unwrap())
-        .collect()
+    let members = value.as_array().unwrap().iter();
+    members.map(|item| item.as_str().unwrap()).collect()
+}
+
+/// A set of words.
+fn words(all: &str) -> BTreeSet<&str> {
+    all.split(' ').collect()
+}
+
+fn kid_of(jwt: &str, gatepost: &Gatepost) -> String {
+    text(&verified(gatepost, jwt).0, "kid").to_owned()
 }
 
 fn kids(gatepost: &Gatepost) -> BTreeSet<String> {
-    published_keys(gatepost)
-        .iter()
-        .map(|key| key["kid"].as_str().unwrap().to_owned())
-        .collect()
+    let keys = published_keys(gatepost).into_iter();
+    keys.map(|key| text(&key, "kid").to_owned()).collect()
 }
 
 fn tokens(gatepost: &Gatepost) -> Value {
@@ -85,15 +90,11 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     let answer = gatepost.get(DOCUMENT);
     answer.assert_status(200);
     answer.assert_header("content-type", "application/json");
-    assert_eq!(answer.header("cache-control"), Some("public, max-age=3600"));
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    answer.assert_header("cache-control", "public, max-age=3600");
+    answer.assert_header("access-control-allow-origin", "*");
     let metadata = answer.json();
-    assert_eq!(
-        gatepost
-            .get("/.well-known/oauth-authorization-server")
-            .json(),
-        metadata
-    );
+    let by_oauth = gatepost.get("/.well-known/oauth-authorization-server");
+    assert_eq!(by_oauth.json(), metadata);
 
     assert_eq!(metadata["issuer"], gatepost.base_url);
     for (name, path) in [
@@ -107,10 +108,8 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     }
     let list = |name: &str| members(&metadata[name]);
     assert_eq!(metadata["subject_types_supported"], json!(["public"]));
-    assert_eq!(
-        list("id_token_signing_alg_values_supported"),
-        BTreeSet::from(ALGORITHMS)
-    );
+    let algorithms = list("id_token_signing_alg_values_supported");
+    assert_eq!(algorithms, BTreeSet::from(ALGORITHMS));
     let types = [
         "code",
         "id_token",
@@ -121,56 +120,41 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
         "code id_token token",
     ];
     assert_eq!(list("response_types_supported"), BTreeSet::from(types));
-    assert_eq!(
-        list("response_modes_supported"),
-        BTreeSet::from(["query", "fragment", "form_post"])
-    );
+    let modes = list("response_modes_supported");
+    assert_eq!(modes, words("query fragment form_post"));
     let authentication = list("token_endpoint_auth_methods_supported");
-    assert!(authentication.is_superset(&BTreeSet::from([
-        "client_secret_basic",
-        "client_secret_post"
-    ])));
+    assert!(authentication.is_superset(&words("client_secret_basic client_secret_post")));
     let [device, exchange] = ["device_code", "token-exchange"]
         .map(|name| format!("urn:ietf:params:oauth:grant-type:{name}"));
-    let grants = [
-        "authorization_code",
-        "refresh_token",
-        "client_credentials",
-        "password",
-        "implicit",
-        &device,
-        &exchange,
-    ];
-    assert!(list("grant_types_supported").is_superset(&BTreeSet::from(grants)));
-    assert!(list("scopes_supported").is_superset(&BTreeSet::from([
-        "openid", "profile", "email", "address", "phone"
-    ])));
-    assert!(list("scopes_supported").is_superset(&BTreeSet::from(["roles", "orders.read"])));
+    let grants = format!(
+        "authorization_code refresh_token client_credentials password implicit {device} {exchange}"
+    );
+    assert!(list("grant_types_supported").is_superset(&words(&grants)));
+    let scopes = words("openid profile email address phone roles orders.read");
+    assert!(list("scopes_supported").is_superset(&scopes));
     for claim in "sub iss auth_time acr name email_verified address phone_number role".split(' ') {
         assert!(list("claims_supported").contains(claim), "{claim}");
     }
-    assert_eq!(
-        metadata["code_challenge_methods_supported"],
-        json!(["S256"])
-    );
+    let methods = &metadata["code_challenge_methods_supported"];
+    assert_eq!(methods, &json!(["S256"]));
     assert_eq!(metadata["acr_values_supported"], json!(["1", "2", "phr"]));
     // pac4j takes the first.
     let first = &metadata["token_endpoint_auth_methods_supported"][0];
     assert_eq!(first, "client_secret_basic");
     // Nimbus, and so Spring, refuses the whole document for a value that it does not know, and for a
     // locale that is no language tag of RFC 5646.
-    let known = BTreeSet::from(["none", "login", "consent", "select_account", "create"]);
+    let known = words("none login consent select_account create");
     let prompts = list("prompt_values_supported");
     assert!(prompts.is_subset(&known), "{prompts:?}");
-    assert!(prompts.is_superset(&BTreeSet::from(["none", "login", "consent"])));
+    assert!(prompts.is_superset(&words("none login consent")));
     for locale in list("ui_locales_supported") {
         let mut subtags = locale.split('-');
         let language = subtags.next().unwrap();
-        let is_language = (2..=3).contains(&language.len())
-            && language.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_small = language.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_language = (2..=3).contains(&language.len()) && is_small;
         let is_subtag = |subtag: &str| {
-            (2..=8).contains(&subtag.len())
-                && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            let is_plain = subtag.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            (2..=8).contains(&subtag.len()) && is_plain
         };
         assert!(is_language && subtags.all(is_subtag), "{locale}");
     }
@@ -182,9 +166,7 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     ] {
         assert_eq!(metadata[flag], value, "{flag}");
     }
-    let spoken = BTreeSet::from([
-        "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "zh-Hans",
-    ]);
+    let spoken = words("de en es fr it ja nl pl pt zh-Hans");
     assert_eq!(list("ui_locales_supported"), spoken);
 }
 
@@ -193,10 +175,7 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
     let gatepost = Gatepost::shared();
     let metadata = gatepost.get(DOCUMENT).json();
     for (name, value) in metadata.as_object().unwrap() {
-        assert!(
-            REGISTERED.contains(&name.as_str()),
-            "{name} is not registered"
-        );
+        assert!(REGISTERED.contains(&name.as_str()), "{name}");
         let right = match name.as_str() {
             "issuer" | "jwks_uri" | "check_session_iframe" => value.is_string(),
             _ if name.ends_with("_endpoint") => value.is_string(),
@@ -212,11 +191,8 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
         if let Some(items) = value.as_array() {
             assert!(!items.is_empty(), "{name}: {value}");
             assert!(items.iter().all(Value::is_string), "{name}: {value}");
-            assert_eq!(
-                members(value).len(),
-                items.len(),
-                "{name} repeats itself: {value}"
-            );
+            let distinct = members(value).len();
+            assert_eq!(distinct, items.len(), "{name} repeats itself: {value}");
         }
         if let Some(address) = value.as_str() {
             assert!(address.starts_with(&gatepost.base_url), "{name}: {value}");
@@ -224,9 +200,8 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
         }
     }
     for spoofed in ["evil.example", "localhost", "localhost:1"] {
-        let raw = format!(
-            "GET {DOCUMENT} HTTP/1.1\r\nHost: {spoofed}\r\nX-Forwarded-Host: {spoofed}\r\nX-Forwarded-Proto: https\r\n\r\n"
-        );
+        let hosts = format!("Host: {spoofed}\r\nX-Forwarded-Host: {spoofed}");
+        let raw = format!("GET {DOCUMENT} HTTP/1.1\r\n{hosts}\r\nX-Forwarded-Proto: https\r\n\r\n");
         assert_eq!(body_of(gatepost.port, &raw), metadata, "{spoofed}");
     }
 }
@@ -235,12 +210,8 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
 fn body_of(port: u16, raw: &str) -> Value {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream
-        .write_all(
-            raw.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
-                .as_bytes(),
-        )
-        .unwrap();
+    let raw = raw.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    stream.write_all(raw.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
@@ -258,10 +229,8 @@ fn the_registration_shows_in_the_metadata_as_far_as_it_may() {
     assert!(!scopes.contains("roles") && !scopes.contains("stock.read"));
     assert!(scopes.contains("orders.read"));
     assert!(!members(&metadata["claims_supported"]).contains("role"));
-    assert_eq!(
-        members(&metadata["code_challenge_methods_supported"]),
-        BTreeSet::from(["S256", "plain"])
-    );
+    let methods = members(&metadata["code_challenge_methods_supported"]);
+    assert_eq!(methods, words("S256 plain"));
     assert!(!metadata.to_string().contains("Second shop"));
     assert!(!metadata.to_string().contains("conf1"));
 }
@@ -272,58 +241,30 @@ fn the_key_set_is_public_and_every_key_has_its_own_name() {
     let answer = gatepost.get(JWKS);
     answer.assert_status(200);
     answer.assert_header("content-type", "application/json");
-    assert_eq!(answer.header("cache-control"), Some("public, max-age=30"));
-    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    answer.assert_header("cache-control", "public, max-age=30");
+    answer.assert_header("access-control-allow-origin", "*");
     let by_custom = gatepost.get("/.well-known/jwks.json");
     assert_eq!(by_custom.body, answer.body);
-    assert_eq!(
-        by_custom.header("cache-control"),
-        answer.header("cache-control")
-    );
-    assert_eq!(
-        answer
-            .json()
-            .as_object()
-            .unwrap()
-            .keys()
-            .collect::<Vec<_>>(),
-        ["keys"]
-    );
+    by_custom.assert_header("cache-control", "public, max-age=30");
+    answer.json().assert_members("keys");
     let keys = published_keys(&gatepost);
     assert_eq!(kids(&gatepost).len(), keys.len());
-    let algorithms: BTreeSet<&str> = keys
-        .iter()
-        .map(|key| key["alg"].as_str().unwrap())
-        .collect();
+    let algorithms: BTreeSet<&str> = keys.iter().map(|key| text(key, "alg")).collect();
     assert_eq!(algorithms, BTreeSet::from(ALGORITHMS));
     for key in &keys {
-        let (members, lengths): (&[&str], &[(&str, usize)]) = match key["kty"].as_str().unwrap() {
-            "RSA" => (
-                &["alg", "e", "kid", "kty", "n", "use"],
-                &[("n", 256), ("e", 3)],
-            ),
-            "EC" => (
-                &["alg", "crv", "kid", "kty", "use", "x", "y"],
-                &[("x", 32), ("y", 32)],
-            ),
-            "OKP" => (&["alg", "crv", "kid", "kty", "use", "x"], &[("x", 32)]),
+        let (members, lengths): (&str, &[(&str, usize)]) = match text(key, "kty") {
+            "RSA" => ("alg e kid kty n use", &[("n", 256), ("e", 3)]),
+            "EC" => ("alg crv kid kty use x y", &[("x", 32), ("y", 32)]),
+            "OKP" => ("alg crv kid kty use x", &[("x", 32)]),
             other => panic!("{other}"),
         };
-        let mut names: Vec<&str> = key
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        names.sort_unstable();
-        assert_eq!(names, members, "nothing private, nothing missing");
+        // Nothing private, nothing missing.
+        key.assert_members(members);
         assert_eq!(key["use"], "sig");
         assert!(!key["kid"].as_str().unwrap().trim().is_empty());
         for (name, length) in lengths {
-            assert!(
-                base64url(key[*name].as_str().unwrap()).len() >= *length,
-                "{name} of {key}"
-            );
+            let number = base64url(text(key, name));
+            assert!(number.len() >= *length, "{name} of {key}");
         }
     }
 }
@@ -333,17 +274,16 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
     let gatepost = Gatepost::start();
     let before = kids(&gatepost);
     let old = tokens(&gatepost);
-    gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
+    gatepost.run_line("key rotate --algorithm RS256");
     await_that("the new key is announced", SOON, || {
         kids(&gatepost).len() == before.len() + 1
     });
     assert!(kids(&gatepost).is_superset(&before));
-    let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
     // Announced is not signing.
-    assert!(before.contains(header["kid"].as_str().unwrap()));
-    verified(&gatepost, old["id_token"].as_str().unwrap());
+    assert!(before.contains(&kid_of(text(&tokens(&gatepost), "id_token"), &gatepost)));
+    verified(&gatepost, text(&old, "id_token"));
     // A second rotation does not make a third key while one is waiting.
-    gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
+    gatepost.run_line("key rotate --algorithm RS256");
     gatepost.settle();
     assert_eq!(kids(&gatepost).len(), before.len() + 1);
 
@@ -354,37 +294,28 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
          WHERE algorithm = 'RS256';
          UPDATE installation SET registry_version = registry_version + 1",
     );
-    let signs_with_new = || {
-        let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
-        !before.contains(header["kid"].as_str().unwrap())
-    };
+    let signs_with_new =
+        || !before.contains(&kid_of(text(&tokens(&gatepost), "id_token"), &gatepost));
     await_that("the new key signs", SOON, signs_with_new);
     // The old one stays published.
     assert!(kids(&gatepost).is_superset(&before));
-    verified(&gatepost, old["id_token"].as_str().unwrap());
-    userinfo(&gatepost, old["access_token"].as_str().unwrap()).assert_status(200);
+    verified(&gatepost, text(&old, "id_token"));
+    userinfo(&gatepost, text(&old, "access_token")).assert_status(200);
 }
 
 #[test]
 fn a_key_replaced_at_once_signs_no_more_and_no_token_is_lost() {
     let clients = ALGORITHMS.map(|alg| {
-        (
-            alg.to_owned(),
-            json!({"id_token_signed_response_alg": alg, "access_token_signed_response_alg": alg}),
-        )
+        let signed =
+            json!({"id_token_signed_response_alg": alg, "access_token_signed_response_alg": alg});
+        (alg, signed)
     });
-    let clients: Vec<(&str, Value)> = clients
-        .iter()
-        .map(|(name, changes)| (name.as_str(), changes.clone()))
-        .collect();
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let mut browser = signed_in(&gatepost);
     let mut issue = |alg: &str| {
         let code = code(&mut browser, &authorize_path(alg, RP1, &[]));
-        redeem_as(&gatepost, (alg, CONF1_SECRET), RP1, &code).json()["access_token"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let tokens = issued(&redeem_as(&gatepost, (alg, CONF1_SECRET), RP1, &code));
+        text(&tokens, "access_token").to_owned()
     };
     let before = kids(&gatepost);
     let old = ALGORITHMS.map(&mut issue);
@@ -395,10 +326,8 @@ fn a_key_replaced_at_once_signs_no_more_and_no_token_is_lost() {
         let new = issue(alg);
         let (header, _) = verified(&gatepost, &new);
         assert_eq!(header["alg"], alg);
-        assert!(
-            !before.contains(header["kid"].as_str().unwrap()),
-            "{alg} still signs with the old key"
-        );
+        // No longer with the old key.
+        assert!(!before.contains(text(&header, "kid")), "{alg}");
         assert_ne!(decode_jwt(old).0["kid"], header["kid"]);
         userinfo(&gatepost, old).assert_status_for(alg, 200);
         userinfo(&gatepost, &new).assert_status_for(alg, 200);

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::cli_support::{Installation, answer};
 use crate::support::claims::Says;
-use crate::support::flow::{authorize_path, basic};
+use crate::support::flow::{authorize_path, basic, text};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Connection, free_port};
+use crate::support::waiting::{SOON, await_that};
 
 const TOKEN: &str = "/connect/token";
 const STRANGE: &str = "https://evil.example/\"<b>é";
@@ -15,18 +16,14 @@ const STRANGE: &str = "https://evil.example/\"<b>é";
 fn own_token(gatepost: &Gatepost, headers: &[(&str, &str)], scope: &str) -> Answer {
     let authorization = basic("conf1", CONF1_SECRET);
     let headers = [&[("Authorization", authorization.as_str())], headers].concat();
-    gatepost.post(
-        TOKEN,
-        &headers,
-        &[("grant_type", "client_credentials"), ("scope", scope)],
-    )
+    let form = [("grant_type", "client_credentials"), ("scope", scope)];
+    gatepost.post(TOKEN, &headers, &form)
 }
 
 fn id(answer: &Answer) -> String {
-    answer
-        .header("x-request-id")
-        .unwrap_or_else(|| panic!("{} has no id", answer.status))
-        .to_owned()
+    let id = answer.header("x-request-id");
+    let id = id.unwrap_or_else(|| panic!("{} has no id", answer.status));
+    id.to_owned()
 }
 
 fn is_ours(id: &str) -> bool {
@@ -37,12 +34,7 @@ fn is_ours(id: &str) -> bool {
 fn line(gatepost: &Gatepost, id: &str) -> String {
     let begins = format!("id={id} ");
     gatepost.await_log(&begins, |log| log.contains(&begins));
-    gatepost
-        .log()
-        .lines()
-        .find(|line| line.contains(&begins))
-        .unwrap()
-        .to_owned()
+    gatepost.last_line(&begins)
 }
 
 #[test]
@@ -50,50 +42,30 @@ fn every_answer_has_an_id_that_the_log_and_the_page_have_too() {
     let admin = free_port();
     let admin_listen = format!("127.0.0.1:{admin}");
     let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &admin_listen)]);
-    for path in [
-        "/",
-        "/healthz",
-        "/.well-known/openid-configuration",
-        TOKEN,
-        "/nowhere",
-        "/static/none",
-        "/login",
-    ] {
+    let paths =
+        "/ /healthz /.well-known/openid-configuration /connect/token /nowhere /static/none /login";
+    for path in paths.split(' ') {
         let answer = gatepost.get(path);
         let id = id(&answer);
         assert!(is_ours(&id), "{path}: {id}");
-        assert!(
-            line(&gatepost, &id).contains(&format!("status={}", answer.status)),
-            "{path}"
-        );
-        let is_page = answer.status >= 400
-            && answer
-                .header("content-type")
-                .is_some_and(|kind| kind.contains("html"));
-        assert_eq!(
-            is_page,
-            answer
-                .text()
-                .replace("</span><span>", "")
-                .contains(&format!("<code><span>{id}</span></code>")),
-            "{path}"
-        );
+        let status = format!("status={}", answer.status);
+        line(&gatepost, &id).assert_says_for(path, &status);
+        let content_type = answer.header("content-type").unwrap_or_default();
+        let is_page = answer.status >= 400 && content_type.contains("html");
+        let shown = format!("<code><span>{id}</span></code>");
+        let shows_id = answer.text().replace("</span><span>", "").contains(&shown);
+        assert_eq!(is_page, shows_id, "{path}");
     }
-    let too_long = gatepost
-        .connect()
-        .try_send("GET", &format!("/?{}", "a".repeat(40_000)), &[], b"")
-        .unwrap();
-    assert!(too_long.status == 414 && is_ours(&id(&too_long)));
-    let two_hosts = gatepost
-        .connect()
-        .try_send("GET", "/", &[("Host", "other.example")], b"")
-        .unwrap();
-    assert!(two_hosts.status == 400 && is_ours(&id(&two_hosts)));
-    let metrics = Connection::open(admin)
-        .unwrap()
-        .try_send("GET", "/metrics", &[], b"")
-        .unwrap();
-    assert!(metrics.status == 200 && is_ours(&id(&metrics)));
+    let ask = |port: u16, path: &str, headers: &[(&str, &str)], status: u16| {
+        let mut connection = Connection::open(port).unwrap();
+        let answer = connection.try_send("GET", path, headers, b"").unwrap();
+        answer.assert_status(status);
+        assert!(is_ours(&id(&answer)), "{status}");
+    };
+    let too_long = format!("/?{}", "a".repeat(40_000));
+    ask(gatepost.port, &too_long, &[], 414);
+    ask(gatepost.port, "/", &[("Host", "other.example")], 400);
+    ask(admin, "/metrics", &[], 200);
 }
 
 #[test]
@@ -103,34 +75,20 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
     for given in ["7", "3c24f403-c36b.09e5_X", longest.as_str()] {
         let answer = own_token(&gatepost, &[("X-Request-Id", given)], "nope");
         assert_eq!(id(&answer), given);
-        assert!(line(&gatepost, given).contains("status=400"), "{given}");
+        line(&gatepost, given).assert_says_for(given, "status=400");
     }
     let too_long = "a".repeat(65);
+    let is_replaced = |gatepost: &Gatepost, headers: &[(&str, &str)]| {
+        let answer = own_token(gatepost, headers, "nope");
+        assert!(is_ours(&id(&answer)), "{headers:?}");
+    };
     for given in [
-        "",
-        "a b",
-        "a\"b",
-        "<b>",
-        "a,b",
-        "a;b",
-        "a/b",
-        "a=b",
-        too_long.as_str(),
+        "", "a b", "a\"b", "<b>", "a,b", "a;b", "a/b", "a=b", &too_long,
     ] {
-        assert!(
-            is_ours(&id(&own_token(
-                &gatepost,
-                &[("X-Request-Id", given)],
-                "nope"
-            ))),
-            "{given}"
-        );
+        is_replaced(&gatepost, &[("X-Request-Id", given)]);
     }
-    assert!(is_ours(&id(&own_token(
-        &gatepost,
-        &[("X-Request-Id", "one"), ("X-Request-Id", "two")],
-        "nope"
-    ))));
+    let twice = [("X-Request-Id", "one"), ("X-Request-Id", "two")];
+    is_replaced(&gatepost, &twice);
     // What it is called in the audit log finds it there.
     let wrong = [
         ("grant_type", "client_credentials"),
@@ -138,19 +96,13 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
         ("client_secret", "wrong"),
     ];
     gatepost.post(TOKEN, &[("X-Request-Id", "wrong-secret-1")], &wrong);
-    let found = || gatepost.run_well(&["audit", "list", "Wrong-Secret-1", "--json"], "");
-    crate::support::waiting::await_that("the event", crate::support::waiting::SOON, || {
-        found().contains("wrong-secret-1")
-    });
+    let found = || gatepost.run_line("audit list Wrong-Secret-1 --json");
+    await_that("the event", SOON, || found().contains("wrong-secret-1"));
     let found: Vec<Value> = serde_json::from_str(&found()).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["request_id"], "wrong-secret-1");
     let trusting_nobody = Gatepost::start_with(&document(), &[("GATEPOST_TRUSTED_PROXIES", "")]);
-    assert!(is_ours(&id(&own_token(
-        &trusting_nobody,
-        &[("X-Request-Id", "mine")],
-        "nope"
-    ))));
+    is_replaced(&trusting_nobody, &[("X-Request-Id", "mine")]);
 }
 
 #[test]
@@ -187,32 +139,20 @@ fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
     let line_of = |answer: &Answer| line(&gatepost, &id(answer));
     let told = line_of(&refused);
     told.assert_says("detail=\"nope\" refused_origin=\"https://evil.example\" why=\"");
-    assert!(
-        told.split("why=\"").nth(1).unwrap().matches(". ").count() > 0,
-        "what it is, and what to do: {told}"
-    );
-    assert!(line_of(&own_token(&gatepost, &[("Origin", "a\u{1}\"b")], "")).contains("status=400"));
+    // What it is, and what to do.
+    let (_, why) = told.split_once("why=\"").unwrap();
+    why.assert_says(". ");
+    let from = |origin| line_of(&own_token(&gatepost, &[("Origin", origin)], ""));
+    from("a\u{1}\"b").assert_says("status=400");
     // Its own origins are no news, and without one nothing is said.
-    assert!(
-        !line_of(&own_token(
-            &gatepost,
-            &[("Origin", "https://rp1.example")],
-            ""
-        ))
-        .contains("refused_origin")
-    );
+    from("https://rp1.example").assert_says_not("refused_origin");
     assert!(!line_of(&own_token(&gatepost, &[], "")).contains("why="));
     let preflight = gatepost.send("OPTIONS", TOKEN, &[("Origin", "https://evil.example")], b"");
-    assert!(
-        preflight.status == 204
-            && line_of(&preflight).contains("refused_origin=\"https://evil.example\"")
-    );
-    let asked = gatepost.get(&authorize_path(
-        "conf1",
-        RP1,
-        &[("audience", "https://api.example/\n")],
-    ));
-    assert_eq!(asked.status, 303);
+    preflight.assert_status(204);
+    line_of(&preflight).assert_says("refused_origin=\"https://evil.example\"");
+    let audience = [("audience", "https://api.example/\n")];
+    let asked = gatepost.get(&authorize_path("conf1", RP1, &audience));
+    asked.assert_status(303);
     let sentence = "client conf1 sent audience \"https://api.example/\\n\" at authorize: ignored";
     gatepost.await_log("the audience", |log| log.contains(sentence));
     let discovery = gatepost.get("/.well-known/openid-configuration");
@@ -224,43 +164,25 @@ fn with_error_details_answers_say_what_the_log_says() {
     for on in [false, true] {
         let settings = [("GATEPOST_ERROR_DETAILS", if on { "on" } else { "off" })];
         let gatepost = Gatepost::start_with(&document(), &settings);
-        let description = |answer: &Answer| {
-            answer.json()["error_description"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        };
+        let description = |answer: &Answer| text(&answer.json(), "error_description").to_owned();
         let refused = own_token(&gatepost, &[], "nope\u{e9}\\");
         let told = description(&refused);
-        assert!(
-            told.bytes()
-                .all(|byte| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\')),
-            "{told}"
-        );
+        let plain = |byte: u8| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\');
+        assert!(told.bytes().all(plain), "{told}");
         assert_eq!(told.contains("[GP1"), on, "{told}");
-        assert_eq!(
-            description(&own_token(&gatepost, &[], "nope")).ends_with(": nope]"),
-            on
-        );
-        let sent = gatepost
-            .get(&authorize_path("conf1", RP1, &[("scope", "openid nope")]))
-            .query();
-        assert_eq!(
-            sent["error_description"].ends_with(" [GP1115: nope]"),
-            on,
-            "{sent:?}"
-        );
+        let told = description(&own_token(&gatepost, &[], "nope"));
+        assert_eq!(told.ends_with(": nope]"), on);
+        let beyond = authorize_path("conf1", RP1, &[("scope", "openid nope")]);
+        let told = &gatepost.get(&beyond).query()["error_description"];
+        assert_eq!(told.ends_with(" [GP1115: nope]"), on, "{told}");
         let page = gatepost.get(&authorize_path("conf1", STRANGE, &[]));
         page.assert_error_page(400, "GP1105", "a strange redirect URI");
         let both = format!("[GP1105: received https://evil.example/?&lt;b&gt;?; registered {RP1}");
         assert_eq!(page.text().contains(&both), on, "{}", page.text());
         assert!(!page.text().contains("<b>"));
-        let long = gatepost.get(&authorize_path(
-            "conf1",
-            &format!("https://a.example/{}", "a".repeat(1_900)),
-            &[],
-        ));
-        assert!(long.status == 400, "{}", long.text());
+        let long = format!("https://a.example/{}", "a".repeat(1_900));
+        let long = gatepost.get(&authorize_path("conf1", &long, &[]));
+        long.assert_status(400);
         assert!(long.text().len() < 10_000, "{}", long.text());
         // Loopback: nobody but those on this machine reads them.
         assert!(!gatepost.log().contains("GATEPOST_ERROR_DETAILS"));
@@ -289,10 +211,8 @@ fn an_absent_database_is_told_once_with_where_and_why() {
     let mut gatepost = Gatepost::prepare(&[]);
     gatepost.apply(&document());
     let free = free_port();
-    gatepost.set(
-        "GATEPOST_DATABASE_URL",
-        &format!("postgres://gatepost:canary@127.0.0.1:{free}/login"),
-    );
+    let away = format!("postgres://gatepost:canary@127.0.0.1:{free}/login");
+    gatepost.set("GATEPOST_DATABASE_URL", &away);
     gatepost.launch();
     let told = format!(
         "WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: start Postgres there"
@@ -309,21 +229,16 @@ fn an_absent_database_is_told_once_with_where_and_why() {
     // Whoever typed a command is told once, too.
     let output = gatepost.run(&["user", "list"], "");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        said,
-        format!("gatepost: {}\n", told.strip_prefix("WARN  ").unwrap())
-    );
+    let told = told.strip_prefix("WARN  ").unwrap();
+    assert_eq!(said, format!("gatepost: {told}\n"));
 }
 
 #[test]
 fn a_database_that_goes_comes_back_and_goes_again_is_told_of_twice() {
     let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
-    let count = || {
-        gatepost
-            .log()
-            .matches("WARN  database unavailable: 127.0.0.1:")
-            .count()
-    };
+    let times = |words: &str| gatepost.log().matches(words).count();
+    let count = || times("WARN  database unavailable: 127.0.0.1:");
+    let back = "the database answers again";
     assert_eq!(own_token(&gatepost, &[], "").status, 200);
     for _ in 0..2 {
         let before = count();
@@ -332,10 +247,8 @@ fn a_database_that_goes_comes_back_and_goes_again_is_told_of_twice() {
         std::thread::sleep(std::time::Duration::from_secs(4));
         // It is tried several times a second; each cause is told once.
         assert!(count() - before <= 3, "{}", gatepost.log());
-        let known = gatepost.log().matches("the database answers again").count();
+        let known = times(back);
         proxy.cut(false);
-        gatepost.await_log("its return", |log| {
-            log.matches("the database answers again").count() > known
-        });
+        gatepost.await_log("its return", |log| log.matches(back).count() > known);
     }
 }

@@ -1,9 +1,6 @@
 //! The way back from an upstream provider: what it takes to come in, whose account that is, and
 //! what is kept of it.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use postgres::types::FromSqlOwned;
 use serde_json::{Value, json};
 
@@ -16,7 +13,7 @@ use crate::support::jwt::verified;
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Place, Upstream};
-use crate::support::waiting::SOON;
+use crate::support::waiting::{SOON, all_at_once, await_that};
 
 /// A Gatepost and its providers, all of them one server: `up` brings new people, `closed` does not,
 /// `of-acme` is a tenant's, `leaving` signs out there, `posting` posts its answer, as Apple does.
@@ -33,11 +30,9 @@ impl House {
     fn start_under(settings: &[(&str, &str)]) -> House {
         let mut document = document();
         document["tenants"] = json!([{"name": "acme"}]);
+        let mapped = json!({"claims": {"groups": "role"}, "acr_map": {"gold": "2"}});
         let providers = [
-            (
-                "up",
-                json!({"claims": {"groups": "role"}, "acr_map": {"gold": "2"}}),
-            ),
+            ("up", mapped),
             ("closed", json!({"provision": false})),
             ("of-acme", json!({"tenant": "acme"})),
             ("leaving", json!({"sign_out": true})),
@@ -54,11 +49,8 @@ impl House {
         acr_values: &str,
         changes: &[(&str, &str)],
     ) -> String {
-        as_far_as_upstream(
-            &self.gatepost,
-            person,
-            &changed(&[("acr_values", acr_values)], changes),
-        )
+        let all = changed(&[("acr_values", acr_values)], changes);
+        as_far_as_upstream(&self.gatepost, person, &all)
     }
 
     fn come_in(
@@ -74,26 +66,21 @@ impl House {
     /// Comes in through `up` as that subject, with claims of the ID token: what the ID token here
     /// says.
     fn known_as(&self, subject: &str, claims: Value) -> Value {
+        let subject = subject.to_owned();
         self.upstream
-            .plan(|plan| (plan.subject, plan.id_token) = (subject.to_owned(), claims));
-        self.told(&self.come_in(&mut Traveller::new(), "idp:up", &[]))
+            .plan(|plan| (plan.subject, plan.id_token) = (subject, claims));
+        self.told(&self.come_in_anew("idp:up", &[]))
+    }
+
+    /// Comes in as somebody whom this browser has never seen.
+    fn come_in_anew(&self, acr_values: &str, changes: &[(&str, &str)]) -> Answer {
+        self.come_in(&mut Traveller::new(), acr_values, changes)
     }
 
     fn told(&self, answer: &Answer) -> Value {
-        let parameters = answer.query();
-        assert!(
-            parameters.contains_key("code"),
-            "{parameters:?} {}",
-            answer.text()
-        );
-        verified(
-            &self.gatepost,
-            text(
-                &issued(&redeem(&self.gatepost, &parameters["code"])),
-                "id_token",
-            ),
-        )
-        .1
+        answer.assert_carries("code");
+        let tokens = issued(&redeem(&self.gatepost, &answer.query()["code"]));
+        verified(&self.gatepost, text(&tokens, "id_token")).1
     }
 
     fn browser<'a>(&self, person: &'a mut Traveller) -> &'a mut Browser {
@@ -111,14 +98,7 @@ impl House {
     /// Events of that name with that reason, once they are written.
     fn await_audited(&self, reason: &str) {
         let sql = "SELECT count(*) FROM audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = $1";
-        let deadline = Instant::now() + SOON;
-        while self.one::<i64>(sql, reason) == 0 {
-            assert!(
-                Instant::now() < deadline,
-                "{reason} is not in the audit log"
-            );
-            thread::sleep(Duration::from_millis(20));
-        }
+        await_that(reason, SOON, || self.one::<i64>(sql, reason) > 0);
     }
 
     fn assert_refused(&self, answer: &Answer, status: u16, code: &str) {
@@ -127,13 +107,9 @@ impl House {
     }
 }
 
-fn flow_cookies(browser: &Browser) -> Vec<String> {
-    browser
-        .cookies
-        .keys()
-        .filter(|name| name.contains("-flow-"))
-        .cloned()
-        .collect()
+fn flow_cookies(browser: &Browser) -> usize {
+    let names = browser.cookies.keys();
+    names.filter(|name| name.contains("-flow-")).count()
 }
 
 #[test]
@@ -145,43 +121,31 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
     let answer = person.get(&format!("{}{path}", house.gatepost.base_url));
     answer.assert_status(303);
     answer.assert_header("referrer-policy", "no-referrer");
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let set = answer
-        .headers_named("set-cookie")
-        .into_iter()
-        .find(|cookie| cookie.contains("-flow-"))
-        .unwrap();
+    answer.assert_header("cache-control", "no-store");
+    let mut set = answer.headers_named("set-cookie").into_iter();
+    let set = set.find(|cookie| cookie.contains("-flow-")).unwrap();
     let (_, attributes) = set.split_once("; ").unwrap();
     assert_eq!(attributes, "Max-Age=600; Path=/; HttpOnly; SameSite=Lax");
-    assert_eq!(flow_cookies(house.browser(&mut person)).len(), 2);
+    assert_eq!(flow_cookies(house.browser(&mut person)), 2);
 
     // Four more: the first, which is the oldest, makes room.
-    let later: Vec<String> = (0..4)
-        .map(|_| house.at_the_gate(&mut person, "idp:up", &[]))
-        .collect();
-    assert_eq!(flow_cookies(house.browser(&mut person)).len(), 5);
+    let later = [(); 4].map(|()| house.at_the_gate(&mut person, "idp:up", &[]));
+    assert_eq!(flow_cookies(house.browser(&mut person)), 5);
     house.assert_refused(&person.get(&first), 400, "GP1711");
-    person
-        .get(&first)
-        .assert_says_not_for("names no provider", "up/");
+    let refused = person.get(&first);
+    refused.assert_says_not_for("names no provider", "up/");
 
     // Looking is not going: neither spends what upstream gave.
     let asked = || house.upstream.received(Place::Token).len();
-    let cookies = house.browser(&mut person).cookies.clone();
-    let cookie: Vec<String> = cookies
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let cookie = cookie.join("; ");
+    let cookie = house.browser(&mut person).cookie_header();
     let path = later[3].strip_prefix(house.gatepost.origin()).unwrap();
     let looks = [
         ("HEAD", ("Accept", "*/*")),
         ("GET", ("Sec-Purpose", "prefetch;anonymous-client-ip")),
     ];
     for (method, header) in looks {
-        let answer = house
-            .gatepost
-            .send(method, path, &[("Cookie", &cookie), header], b"");
+        let headers = [("Cookie", &*cookie), header];
+        let answer = house.gatepost.send(method, path, &headers, b"");
         answer.assert_status_for(method, 204);
         assert_eq!(answer.headers_named("set-cookie").len(), 0, "{method}");
         assert_eq!(asked(), 0, "{method}");
@@ -193,7 +157,7 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
     let answer = person.get(&later[3]);
     house.told(&answer);
     assert_eq!(asked(), 1);
-    assert_eq!(flow_cookies(house.browser(&mut person)).len(), 4);
+    assert_eq!(flow_cookies(house.browser(&mut person)), 4);
     house.assert_refused(&person.get(&later[3]), 400, "GP1711");
     assert_eq!(asked(), 1, "a replay asks nobody");
     house.told(&person.get(&later[0]));
@@ -204,73 +168,47 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     let house = House::start();
     let before = house.gatepost.database.count("users");
     // The same person at once, as from several tabs: as many as may wait for one provider.
-    house
-        .upstream
-        .plan(|plan| plan.id_token = json!({"name": "Nora New", "email": "alice@example.com"}));
-    let arrivals = thread::scope(|scope| {
-        let walkers: Vec<_> = (0..3)
-            .map(|_| {
-                let mut person = Traveller::new();
-                let callback = house.at_the_gate(&mut person, "idp:up", &[]);
-                scope.spawn(move || person.get(&callback))
-            })
-            .collect();
-        walkers
-            .into_iter()
-            .map(|walker| walker.join().unwrap())
-            .collect::<Vec<_>>()
-    });
-    let subs: Vec<Value> = arrivals
+    let said = json!({"name": "Nora New", "email": "alice@example.com"});
+    house.upstream.plan(|plan| plan.id_token = said);
+    let arrived = all_at_once(3, |_| house.come_in_anew("idp:up", &[]));
+    let subs = arrived
         .iter()
-        .map(|answer| house.told(answer)["sub"].clone())
-        .collect();
+        .map(|answer| house.told(answer)["sub"].clone());
+    let subs: Vec<Value> = subs.collect();
     assert!(subs.iter().all(|sub| *sub == subs[0]), "{subs:?}");
     // And not alice, whose address it is.
-    assert_eq!(house.gatepost.database.count("users") - before, 1);
-    house
-        .gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'user_provisioned'", 1);
+    let database = &house.gatepost.database;
+    assert_eq!(database.count("users") - before, 1);
+    database.assert_count("audit_events WHERE event = 'user_provisioned'", 1);
     let sub = subs[0].as_str().unwrap();
     let bare = "SELECT username IS NULL AND password_hash IS NULL AND tenant = '' FROM users WHERE sub = $1";
     assert!(house.one::<bool>(bare, sub));
 
     let gatepost = &house.gatepost;
-    let shown: Value =
-        serde_json::from_str(&gatepost.run_well(&["user", "show", sub, "--json"], "")).unwrap();
+    let shown = gatepost.shown(&format!("user show {sub} --json"));
     assert_eq!(&shown["username"], &Value::Null);
     assert_eq!(shown["claims"]["name"], "Nora New");
-    assert!(gatepost.run_well(&["user", "list"], "").contains(sub));
+    gatepost.run_line("user list").assert_says(sub);
     let refused = gatepost.run(&["user", "password", sub], "a new password for nobody\n");
     assert_eq!(refused.status.code(), Some(1));
-    String::from_utf8(refused.stderr)
-        .unwrap()
-        .assert_says("no user name");
+    String::from_utf8_lossy(&refused.stderr).assert_says("no user name");
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert_eq!(sign_in(&mut browser, &page, sub, "").status, 200);
 
     // What is exported applies again, and changes nothing.
     let exported = gatepost.run_well(&["export"], "");
-    let planned = gatepost.run(&["plan", "-"], &exported);
-    assert_eq!(
-        planned.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&planned.stdout)
-    );
+    gatepost.run_well(&["plan", "-"], &exported);
 
-    gatepost.run_well(&["user", "role", sub, "--add", "editor"], "");
+    gatepost.run_line(&format!("user role {sub} --add editor"));
     assert_eq!(house.claims_of(sub)["role"], json!(["editor"]));
-    gatepost.run_well(&["user", "disable", sub], "");
-    let answer = house.come_in(&mut Traveller::new(), "idp:up", &[]);
+    gatepost.run_line(&format!("user disable {sub}"));
+    let answer = house.come_in_anew("idp:up", &[]);
     house.assert_refused(&answer, 403, "GP1713");
     assert!(answer.text().contains("/login?r="), "a way back");
-    gatepost.run_well(&["user", "enable", sub], "");
-    assert_eq!(
-        house.told(&house.come_in(&mut Traveller::new(), "idp:up", &[]))["sub"],
-        sub
-    );
+    gatepost.run_line(&format!("user enable {sub}"));
+    let again = house.told(&house.come_in_anew("idp:up", &[]));
+    assert_eq!(again["sub"], sub);
 }
 
 #[test]
@@ -282,15 +220,10 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
     house.known_as("mole", both.clone());
     // Known here.
     assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]));
-    let log = house.gatepost.log();
-    assert_eq!(
-        log.matches("gives the role of administrators: dropped")
-            .count(),
-        2
-    );
-    house
-        .gatepost
-        .run_line(&format!("user role {sub} --add office"));
+    let dropped = "gives the role of administrators: dropped";
+    assert_eq!(house.gatepost.log().matches(dropped).count(), 2);
+    let office = |change: &str| format!("user role {sub} {change} office");
+    house.gatepost.run_line(&office("--add"));
     for (said, roles) in [
         (both.clone(), json!(["staff", "office"])),
         (json!({"groups": ["staff"]}), json!(["staff", "office"])),
@@ -301,9 +234,7 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
         house.known_as("mole", said.clone());
         assert_eq!(house.claims_of(&sub)["role"], roles, "{said}");
     }
-    house
-        .gatepost
-        .run_line(&format!("user role {sub} --remove office"));
+    house.gatepost.run_line(&office("--remove"));
     house.known_as("mole", both);
     // Taken by an operator.
     assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]));
@@ -313,18 +244,11 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
 fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() {
     let house = House::start();
     let first = json!({"name": "Nora", "email": "nora@up.example", "email_verified": true, "groups": ["staff"]});
-    let sub = house.known_as("nora", first.clone())["sub"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let sub = text(&house.known_as("nora", first.clone()), "sub").to_owned();
     let taken = json!({"name": "Nora", "email": "nora@up.example", "email_verified": true, "role": ["staff"]});
     assert_eq!(house.claims_of(&sub), taken);
-    let changes = || {
-        house
-            .gatepost
-            .database
-            .count("audit_events WHERE event = 'user_changed'")
-    };
+    let changed = "audit_events WHERE event = 'user_changed'";
+    let changes = || house.gatepost.database.count(changed);
     let touched = || house.one::<String>("SELECT xmin::text FROM users WHERE sub = $1", &sub);
     let untouched = touched();
     house.known_as("nora", first);
@@ -332,26 +256,20 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
     assert_eq!((changes(), touched()), (0, untouched));
 
     // The operator adds a claim, and writes over one.
-    let sql =
-        "UPDATE users SET claims = claims || '{\"department\": \"sales\", \"nickname\": \"No\"}'";
-    house
-        .gatepost
-        .run_sql(&format!("{sql} WHERE sub = '{sub}'"));
-    house.known_as(
-        "nora",
-        json!({"name": "Nora N.", "email": "new@up.example"}),
-    );
+    let write = |claims: &str| {
+        let write = format!("UPDATE users SET claims = claims || '{claims}' WHERE sub = '{sub}'");
+        house.gatepost.run_sql(&write);
+    };
+    write(r#"{"department": "sales", "nickname": "No"}"#);
+    let new = json!({"name": "Nora N.", "email": "new@up.example"});
+    house.known_as("nora", new);
     let kept = json!({"name": "Nora N.", "email": "new@up.example", "email_verified": false, "department": "sales", "nickname": "No"});
     // Unsaid: role; never verified: the new address.
     assert_eq!((house.claims_of(&sub), changes()), (kept, 1));
-    house.gatepost.database.run(&format!(
-        "UPDATE users SET claims = claims || '{{\"name\": \"Ours\"}}' WHERE sub = '{sub}'"
-    ));
+    write(r#"{"name": "Ours"}"#);
     house.known_as("nora", json!({}));
-    assert_eq!(
-        house.claims_of(&sub),
-        json!({"name": "Ours", "department": "sales", "nickname": "No"})
-    );
+    let ours = json!({"name": "Ours", "department": "sales", "nickname": "No"});
+    assert_eq!(house.claims_of(&sub), ours);
     house.known_as("nora", json!({"name": "Theirs"}));
     assert_eq!(house.claims_of(&sub)["name"], "Theirs");
 }
@@ -359,7 +277,7 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
 #[test]
 fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     let house = House::start();
-    let answer = house.come_in(&mut Traveller::new(), "idp:closed", &[]);
+    let answer = house.come_in_anew("idp:closed", &[]);
     house.assert_refused(&answer, 403, "GP1712");
     assert_eq!(house.gatepost.database.count("linked_identities"), 0);
     let sql = "SELECT detail->>'identity_provider' FROM audit_events WHERE detail->>'reason' = $1";
@@ -370,30 +288,22 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     let refused = house.come_in(&mut person, "idp:closed", &[]);
     let way_back = refused.attribute("/login?r=", "href").unwrap();
     let again = house.browser(&mut person).get(&way_back);
-    assert_eq!(
-        again.query().get("prompt").map(String::as_str),
-        Some("select_account")
-    );
+    again.assert_query("prompt", "select_account");
 
-    let of_acme = house.told(&house.come_in(&mut Traveller::new(), "idp:of-acme tenant:acme", &[]));
+    let of_acme = house.told(&house.come_in_anew("idp:of-acme tenant:acme", &[]));
     assert_eq!(of_acme["tenant"], "acme");
-    let answer = house.come_in(&mut Traveller::new(), "idp:up", &[("ui_locales", "de")]);
+    let answer = house.come_in_anew("idp:up", &[("ui_locales", "de")]);
     house.assert_refused(&answer, 403, "GP1714");
-    assert!(answer.text().contains("<html lang=\"de\">") && answer.text().contains("/login?r="));
-    assert!(
-        answer
-            .headers_named("set-cookie")
-            .iter()
-            .all(|cookie| !cookie.contains("-session-"))
-    );
+    answer.assert_says_each("<html lang=\"de\"> | /login?r=");
+    let mut set = answer.headers_named("set-cookie").into_iter();
+    assert!(set.all(|cookie| !cookie.contains("-session-")));
     assert_eq!(house.gatepost.database.count("sessions"), 1);
-    let again = house.told(&house.come_in(&mut Traveller::new(), "idp:up tenant:acme", &[]));
+    let again = house.told(&house.come_in_anew("idp:up tenant:acme", &[]));
     // One issuer, one subject, one person.
     assert_eq!(again["sub"], of_acme["sub"]);
-    house
-        .upstream
-        .plan(|plan| plan.subject = String::from("somebody-new"));
-    let answer = house.come_in(&mut Traveller::new(), "idp:up tenant:acme", &[]);
+    let new = String::from("somebody-new");
+    house.upstream.plan(|plan| plan.subject = new);
+    let answer = house.come_in_anew("idp:up tenant:acme", &[]);
     house.assert_refused(&answer, 403, "GP1714");
 
     // Switched off while they were away: the login page says so, and the password is still taken.
@@ -404,12 +314,7 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     let asked = house.upstream.received(Place::Token).len();
     let answer = person.get(&callback);
     answer.assert_status(200);
-    assert_eq!(
-        asked,
-        house.upstream.received(Place::Token).len(),
-        "{}",
-        answer.text()
-    );
+    assert_eq!(asked, house.upstream.received(Place::Token).len());
     let answer = sign_in(house.browser(&mut person), &answer, "alice", ALICE_PASSWORD);
     house.told(&answer);
 }
@@ -417,18 +322,9 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
 #[test]
 fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     let house = House::start();
-    house.gatepost.run_well(
-        &[
-            "user",
-            "link",
-            "alice",
-            "--issuer",
-            house.upstream.issuer(),
-            "--subject",
-            "alice-there",
-        ],
-        "",
-    );
+    let issuer = house.upstream.issuer();
+    let link = format!("user link alice --issuer {issuer} --subject alice-there");
+    house.gatepost.run_line(&link);
     let signed_in_at = now() - 100;
     house.upstream.plan(|plan| {
         plan.subject = String::from("alice-there");
@@ -443,10 +339,8 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     assert_eq!(told["amr"], json!(["otp", "face"]));
     assert_eq!(told["idp"], "up");
     let (sub, sid) = (told["sub"].as_str().unwrap(), told["sid"].as_str().unwrap());
-    assert_eq!(
-        house.one::<String>(sql, sub),
-        format!("{sid} up alice-there theirs-1 t")
-    );
+    let held = || house.one::<String>(sql, sub);
+    assert_eq!(held(), format!("{sid} up alice-there theirs-1 t"));
 
     // Older than asked for, although upstream was asked: the client is told, and nobody is sent
     // there a second time.
@@ -460,30 +354,19 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     // The same session goes on by another proof, and what the provider said before goes.
     let other = house.told(&house.come_in(&mut person, "idp:leaving", &[]));
     assert_eq!(other["sid"], sid);
-    assert_eq!(
-        house.one::<String>(sql, sub),
-        format!("{sid} leaving alice-there theirs-1 f")
-    );
-    let stored: Vec<u8> = house.one(
-        "SELECT upstream_id_token FROM sessions WHERE sub = $1 AND upstream_id_token IS NOT NULL",
-        sub,
-    );
+    assert_eq!(held(), format!("{sid} leaving alice-there theirs-1 f"));
+    let asked =
+        "SELECT upstream_id_token FROM sessions WHERE sub = $1 AND upstream_id_token IS NOT NULL";
+    let stored: Vec<u8> = house.one(asked, sub);
     assert!(!stored.windows(3).any(|window| window == b"eyJ"), "sealed");
-    let path = authorize_path(
-        "conf1",
-        RP1,
-        &[("prompt", "login"), ("acr_values", "idp:local")],
-    );
-    let page = house.browser(&mut person).visit(&path);
-    let by_password = house.told(&sign_in(
-        house.browser(&mut person),
-        &page,
-        "alice",
-        ALICE_PASSWORD,
-    ));
+    let local = [("prompt", "login"), ("acr_values", "idp:local")];
+    let path = authorize_path("conf1", RP1, &local);
+    let browser = house.browser(&mut person);
+    let page = browser.visit(&path);
+    let by_password = house.told(&sign_in(browser, &page, "alice", ALICE_PASSWORD));
     assert_eq!(by_password["sid"], json!(sid));
     assert_eq!(by_password["amr"], json!(["pwd"]));
-    assert_eq!(house.one::<String>(sql, sub), format!("{sid} local t"));
+    assert_eq!(held(), format!("{sid} local t"));
 
     // What the provider says of how it was done counts as far as the registration says what its
     // `acr` is worth.
@@ -508,45 +391,28 @@ fn an_essential_acr_is_asked_for_under_the_providers_own_name() {
     let essential = |acr: &str| {
         format!(r#"{{"id_token": {{"acr": {{"essential": true, "value": "{acr}"}}}}}}"#)
     };
-    house
-        .upstream
-        .plan(|plan| plan.id_token = json!({"acr": "gold"}));
-    let reached = house.come_in(
-        &mut Traveller::new(),
-        "idp:up",
-        &[("claims", &essential("2"))],
-    );
-    assert_eq!(house.told(&reached)["acr"], "2");
-    assert_eq!(
-        house.upstream.received(Place::Authorize)[0].parameters["acr_values"],
-        "gold"
-    );
+    let says = |acr: &str| {
+        let said = json!({"acr": acr});
+        house.upstream.plan(|plan| plan.id_token = said);
+    };
+    let asking = |acr: &str| house.come_in_anew("idp:up", &[("claims", &essential(acr))]);
+    says("gold");
+    assert_eq!(house.told(&asking("2"))["acr"], "2");
+    let asked = &house.upstream.received(Place::Authorize)[0];
+    assert_eq!(asked.parameters["acr_values"], "gold");
 
     // Names that are not in the table are worth as much as any, ours among them.
     for theirs in ["silver", "2", "3"] {
-        house
-            .upstream
-            .plan(|plan| plan.id_token = json!({"acr": theirs}));
-        let missed = house.come_in(
-            &mut Traveller::new(),
-            "idp:up",
-            &[("claims", &essential("2"))],
-        );
+        says(theirs);
+        let missed = asking("2");
         missed.assert_query_for(theirs, "error", "unmet_authentication_requirements");
     }
     let changes = [("acr_values", "idp:up"), ("claims", &*essential("3"))];
     let refused = house.gatepost.get(&authorize_path("conf1", RP1, &changes));
-    refused.assert_query_for(
-        "nobody can reach it",
-        "error",
-        "unmet_authentication_requirements",
-    );
-    let supported = house
-        .gatepost
-        .get("/.well-known/openid-configuration")
-        .json()["acr_values_supported"]
-        .clone();
-    assert_eq!(supported, json!(["1", "2", "phr"]));
+    // Nobody can reach it.
+    refused.assert_query("error", "unmet_authentication_requirements");
+    let metadata = house.gatepost.get("/.well-known/openid-configuration");
+    metadata.assert_member("acr_values_supported", json!(["1", "2", "phr"]));
 }
 
 /// Posts the answer of a callback's address from the provider's page, which takes no `Lax` cookie along, with more
@@ -560,10 +426,8 @@ fn posted(house: &House, callback: &str, more: &[(&str, &str)]) -> Answer {
         ("Origin", "https://appleid.apple.com"),
         ("Sec-Fetch-Site", "cross-site"),
     ];
-    house
-        .gatepost
-        .connect()
-        .post_raw(path, &from, body.as_bytes())
+    let mut connection = house.gatepost.connect();
+    connection.post_raw(path, &from, body.as_bytes())
 }
 
 #[test]
@@ -579,7 +443,7 @@ fn what_a_provider_posts_comes_back_by_a_get_with_two_names_that_are_the_persons
         let answer = posted(&house, &callback, &more);
         answer.assert_status(303);
         answer.assert_header("referrer-policy", "no-referrer");
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        answer.assert_header("cache-control", "no-store");
         assert_eq!(answer.headers_named("set-cookie").len(), 0);
         let (address, _) = callback.split_once('?').unwrap();
         let location = answer.location().to_owned();
@@ -633,12 +497,8 @@ fn only_a_provider_that_posts_may_and_only_a_short_form() {
         answer.assert_error_page(405, "GP1006", other);
         answer.assert_header("allow", "GET, HEAD");
     }
-    let long = "x".repeat(4_096);
-    house.assert_refused(
-        &posted(&house, &callback, &[("user", &long)]),
-        400,
-        "GP1711",
-    );
+    let long = posted(&house, &callback, &[("user", &"x".repeat(4_096))]);
+    house.assert_refused(&long, 400, "GP1711");
     let path = callback.strip_prefix(house.gatepost.origin()).unwrap();
     let json = [("Content-Type", "application/json")];
     let answer = house.gatepost.send("POST", path, &json, b"{}");

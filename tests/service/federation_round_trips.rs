@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{LEFT_OUT, authorize_path, changed, issued, redeem, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::house::{as_far_as_upstream, start_with_one_server};
@@ -16,6 +17,7 @@ use crate::support::jwt::verified;
 use crate::support::signer::Signer;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Fault, Place, Upstream};
+use crate::support::waiting::all_at_once;
 
 const STRAIGHT: (&str, &str) = ("acr_values", "idp:up");
 
@@ -52,55 +54,44 @@ impl House {
         ["users", "sessions", "linked_identities"].map(|table| self.gatepost.database.count(table))
     }
 
+    /// What there is more of them than before.
+    fn added(&self, before: [i64; 3]) -> [i64; 3] {
+        let after = self.stored();
+        std::array::from_fn(|index| after[index] - before[index])
+    }
+
     /// A clear page with a reason, that leads nowhere by itself, and nothing that stays.
     fn assert_refused(&self, answer: &Answer, before: [i64; 3], case: &str) {
-        assert_eq!(answer.header("location"), None, "{case}");
-        assert!(
-            (400..500).contains(&answer.status),
-            "{case}: {} {}",
-            answer.status,
-            answer.text()
-        );
-        assert!(answer.text().contains("GP17"), "{case}: {}", answer.text());
-        assert!(!answer.text().contains("http-equiv"), "{case}");
+        assert!((400..500).contains(&answer.status), "{case}");
+        answer.assert_stays_for(case, answer.status);
+        answer.assert_says_for(case, "GP17");
+        answer.assert_says_not_for(case, "http-equiv");
         assert_eq!(self.stored(), before, "{case}");
     }
 
     /// The code leads to tokens of somebody who came from upstream.
     fn assert_signed_in(&self, answer: &Answer, case: &str) -> Value {
-        let parameters = answer.query();
-        assert!(
-            parameters.contains_key("code"),
-            "{case}: {} {}",
-            answer.location(),
-            answer.text()
-        );
-        let tokens = issued(&redeem(&self.gatepost, &parameters["code"]));
-        let (_, claims) = verified(&self.gatepost, text(&tokens, "id_token"));
-        claims
+        answer.assert_carries_for(case, "code");
+        let tokens = issued(&redeem(&self.gatepost, &answer.query()["code"]));
+        verified(&self.gatepost, text(&tokens, "id_token")).1
     }
 }
 
 /// An address with other parameters; [`LEFT_OUT`] leaves one out.
 fn with(address: &str, changes: &[(&str, &str)]) -> String {
     let (path, query) = address.split_once('?').unwrap();
-    let given: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
-        .into_owned()
-        .collect();
-    let given: Vec<(&str, &str)> = given
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
+    let given = form_urlencoded::parse(query.as_bytes()).into_owned();
+    let given: Vec<(String, String)> = given.collect();
+    let given = given.iter().map(|(name, value)| (&**name, &**value));
+    let given: Vec<(&str, &str)> = given.collect();
     format!("{path}?{}", encode(&changed(&given, changes)))
 }
 
 fn parameter(address: &str, name: &str) -> String {
     let (_, query) = address.split_once('?').unwrap();
-    form_urlencoded::parse(query.as_bytes())
-        .find(|(other, _)| other == name)
-        .unwrap()
-        .1
-        .into_owned()
+    let mut all = form_urlencoded::parse(query.as_bytes());
+    let (_, value) = all.find(|(other, _)| other == name).unwrap();
+    value.into_owned()
 }
 
 /// The page without the name of its own request.
@@ -128,13 +119,9 @@ fn a_callback_is_taken_only_in_the_browser_and_at_the_place_it_is_for() {
     house.assert_refused(&answer, before, "with the cookie of another browser");
     // Under the right name, even.
     let flow = |browser: &Browser| {
-        let cookie = browser
-            .cookies
-            .iter()
-            .find(|(name, _)| name.contains("flow") || name.contains("external"));
-        cookie
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .unwrap()
+        let mut cookies = browser.cookies.clone().into_iter();
+        let is_flow = |name: &str| name.contains("flow") || name.contains("external");
+        cookies.find(|(name, _)| is_flow(name)).unwrap()
     };
     let (name, _) = flow(house.browser(&mut person));
     let (_, value) = flow(house.browser(&mut other));
@@ -144,62 +131,34 @@ fn a_callback_is_taken_only_in_the_browser_and_at_the_place_it_is_for() {
 
     let keep = house.browser(&mut person).cookies.clone();
     let state = parameter(&callback, "state");
-    let mut tampered = Vec::new();
+    let mut states = Vec::new();
     for place in [0, 1, state.len() / 2, state.len() - 1] {
         let mut bytes = state.clone().into_bytes();
         bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
-        tampered.push(String::from_utf8(bytes).unwrap());
+        states.push(String::from_utf8(bytes).unwrap());
     }
-    tampered.extend([
-        String::from("x"),
-        format!("{state}A"),
-        state[..state.len() - 4].to_owned(),
-        "x".repeat(9_000),
-    ]);
-    let mut cases: Vec<(String, String)> = tampered
+    states.extend(["x", LEFT_OUT].map(str::to_owned));
+    states.extend([format!("{state}A"), "x".repeat(9_000)]);
+    states.push(state[..state.len() - 4].to_owned());
+    let states = states
         .iter()
-        .map(|state| {
-            (
-                format!("state {state}"),
-                with(&callback, &[("state", state)]),
-            )
-        })
-        .collect();
-    let elsewhere =
-        |name: &str| callback.replacen("/external/up/", &format!("/external/{name}/"), 1);
-    cases.extend([
-        (
-            String::from("no state"),
-            with(&callback, &[("state", LEFT_OUT)]),
-        ),
-        (String::from("another provider's place"), elsewhere("other")),
-        (String::from("a place of nobody"), elsewhere("nobody")),
-        (
-            String::from("no code"),
-            with(&callback, &[("code", LEFT_OUT)]),
-        ),
-        (
-            String::from("state twice"),
-            format!("{callback}&state={state}"),
-        ),
-        (
-            String::from("code twice"),
-            format!("{callback}&code={code}"),
-        ),
-    ]);
+        .map(|state| with(&callback, &[("state", state)]));
+    let place_of = |name: &str| callback.replacen("/up/", &format!("/{name}/"), 1);
+    // The first eleven say the same.
+    let mut addresses: Vec<String> = states.collect();
+    addresses.extend([place_of("other"), place_of("nobody")]);
+    addresses.push(with(&callback, &[("code", LEFT_OUT)]));
+    addresses.push(format!("{callback}&state={state}"));
+    addresses.push(format!("{callback}&code={code}"));
     let mut pages = Vec::new();
-    for (case, address) in &cases {
+    for address in &addresses {
         house.browser(&mut person).cookies = keep.clone();
         let answer = person.get(address);
-        house.assert_refused(&answer, before, case);
+        house.assert_refused(&answer, before, address);
         pages.push(page_text(&answer));
     }
-    let bad_state = &pages[0];
-    for ((case, _), page) in cases.iter().zip(&pages).take(11) {
-        assert_eq!(
-            page, bad_state,
-            "{case}: says more than that of a state that is none"
-        );
+    for (address, page) in addresses.iter().zip(&pages).take(11) {
+        assert_eq!(page, &pages[0], "{address}: not as of a state that is none");
     }
     assert_eq!(tokens_asked(), 0, "nobody's code was redeemed");
 
@@ -237,16 +196,10 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     let mut second = house.gatepost.beside();
     second.serve();
     let path = callback.strip_prefix(&house.gatepost.base_url).unwrap();
-    let arrivals: Vec<Answer> = thread::scope(|scope| {
-        let hands: Vec<_> = [&house.gatepost, &second, &house.gatepost, &second]
-            .into_iter()
-            .map(|gatepost| {
-                let mut browser = gatepost.browser();
-                browser.cookies = kept.clone();
-                scope.spawn(move || browser.get(path))
-            })
-            .collect();
-        hands.into_iter().map(|hand| hand.join().unwrap()).collect()
+    let arrivals = all_at_once(4, |number| {
+        let mut browser = [&house.gatepost, &second][number % 2].browser();
+        browser.cookies = kept.clone();
+        browser.get(path)
     });
     let (came_in, over): (Vec<&Answer>, Vec<&Answer>) = arrivals
         .iter()
@@ -254,10 +207,8 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     assert_eq!((came_in.len(), over.len()), (1, 3));
     house.assert_signed_in(came_in[0], "the first");
     let after = house.stored();
-    house
-        .gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'signed_in'", 1);
+    let sign_ins = "audit_events WHERE event = 'signed_in'";
+    house.gatepost.database.assert_count(sign_ins, 1);
     over.iter()
         .for_each(|answer| house.assert_refused(answer, after, "another hand"));
 
@@ -272,16 +223,12 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     let again = person.get(&callback);
     again.assert_error_page(400, "GP1711", "within the session");
     house.assert_refused(&again, after, "within the session");
-    assert!(
-        again
-            .headers_named("set-cookie")
-            .iter()
-            .all(|cookie| cookie.contains("-flow-")),
-        "no new handle"
-    );
+    let mut set = again.headers_named("set-cookie").into_iter();
+    assert!(set.all(|cookie| cookie.contains("-flow-")), "no new handle");
+    let kept = house.browser(&mut person).cookies.clone();
     assert!(
         own.iter()
-            .all(|(name, value)| house.browser(&mut person).cookies.get(name) == Some(value))
+            .all(|(name, value)| kept.get(name) == Some(value))
     );
     // A second way in that same session renews it.
     let callback = house.at_the_gate(&mut person, &[("prompt", "login")]);
@@ -289,10 +236,7 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     assert_eq!(house.stored(), after);
     second.stop();
     house.gatepost.stop();
-    house
-        .gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'signed_in'", 3);
+    house.gatepost.database.assert_count(sign_ins, 3);
 }
 
 #[test]
@@ -308,10 +252,7 @@ fn what_was_sent_for_one_way_ends_no_other() {
 
     // Two ways of the same browser, each with its own state, crossed.
     let mut person = Traveller::new();
-    let (first, second) = (
-        house.at_the_gate(&mut person, &[]),
-        house.at_the_gate(&mut person, &[]),
-    );
+    let [first, second] = [(); 2].map(|()| house.at_the_gate(&mut person, &[]));
     let crossed = with(&first, &[("code", &parameter(&second, "code"))]);
     let answer = person.get(&crossed);
     house.assert_refused(&answer, before, "crossed");
@@ -326,28 +267,20 @@ fn what_was_sent_for_one_way_ends_no_other() {
 fn people_walk_in_tabs_and_backwards() {
     let house = House::start();
     let mut person = Traveller::new();
-    let tabs: Vec<String> = ["one", "two"]
-        .map(|state| house.at_the_gate(&mut person, &[("state", state)]))
-        .into();
+    let tabs = ["one", "two"].map(|state| house.at_the_gate(&mut person, &[("state", state)]));
     // Both come to their end, the later one first.
     for (callback, state) in tabs.iter().zip(["one", "two"]).rev() {
         let answer = person.get(callback);
         assert_eq!(answer.query()["state"], state);
         house.assert_signed_in(&answer, state);
     }
-    assert!(
-        house
-            .browser(&mut person)
-            .cookies
-            .keys()
-            .all(|name| !name.contains("flow"))
-    );
+    let mut left = house.browser(&mut person).cookies.keys();
+    assert!(left.all(|name| !name.contains("flow")));
 
     // Six at once: the eldest is forgotten, the five others stand.
     let mut person = Traveller::new();
-    let six: Vec<String> = (0..6)
-        .map(|number| house.at_the_gate(&mut person, &[("nonce", &format!("n{number}"))]))
-        .collect();
+    let six = [0, 1, 2, 3, 4, 5]
+        .map(|number| house.at_the_gate(&mut person, &[("nonce", &format!("n{number}"))]));
     let before = house.stored();
     let answer = person.get(&six[0]);
     house.assert_refused(&answer, before, "the eldest of six");
@@ -372,39 +305,24 @@ fn people_walk_in_tabs_and_backwards() {
 fn a_long_state_travels_in_the_cookie_and_one_too_long_nowhere() {
     let house = House::start();
     for length in [10, 1_000, 2_000] {
-        let state: String = (0..length)
-            .map(|place: u32| char::from(b'a' + (place * place % 26) as u8))
-            .collect();
+        let letters = (0..length).map(|place: u32| char::from(b'a' + (place * place % 26) as u8));
+        let state: String = letters.collect();
         let mut person = Traveller::new();
         let answer = person.visit(&house.request(&[("state", &state)]));
         assert_eq!(answer.query()["state"], state, "{length}");
         house.assert_signed_in(&answer, &format!("a state of {length}"));
         let sent = house.upstream.asked()["state"].clone();
-        assert!(
-            sent.len() <= 2_000,
-            "{} characters were sent upstream for {length}",
-            sent.len()
-        );
+        assert!(sent.len() <= 2_000, "{length}: {}", sent.len());
     }
     let before = (house.stored(), house.upstream.visits());
     let state = "z".repeat(4_096);
     let mut person = Traveller::new();
     let answer = person.visit(&house.request(&[("state", &state)]));
-    assert!(
-        answer
-            .header("location")
-            .is_none_or(|to| to.contains("error=")),
-        "{}",
-        answer.location()
-    );
+    let leads = answer.header("location").unwrap_or("error=");
+    leads.assert_says("error=");
     assert!(answer.status < 500, "{} {}", answer.status, answer.text());
-    assert!(
-        house
-            .browser(&mut person)
-            .cookies
-            .values()
-            .all(|value| value.len() <= 3_500)
-    );
+    let mut cookies = house.browser(&mut person).cookies.values();
+    assert!(cookies.all(|value| value.len() <= 3_500));
     assert_eq!((house.stored(), house.upstream.visits()), before);
 }
 
@@ -471,15 +389,7 @@ fn first_sign_ins_at_the_same_moment_make_one_account() {
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert_eq!(subjects.len(), 1, "{subjects:?}");
-    let after = house.stored();
-    assert_eq!(
-        [
-            after[0] - before[0],
-            after[1] - before[1],
-            after[2] - before[2]
-        ],
-        [1, 3, 1]
-    );
+    assert_eq!(house.added(before), [1, 3, 1]);
 }
 
 #[test]
@@ -516,15 +426,7 @@ fn twenty_people_at_once_and_twenty_a_second_come_back_from_a_provider_that_take
         });
         house.upstream.let_go();
     }
-    let after = house.stored();
-    assert_eq!(
-        [
-            after[0] - before[0],
-            after[1] - before[1],
-            after[2] - before[2]
-        ],
-        [0, 80, 0]
-    );
+    assert_eq!(house.added(before), [0, 80, 0]);
 }
 
 #[test]
@@ -548,12 +450,10 @@ fn what_one_issuer_sent_is_never_shown_to_another_of_the_same_name() {
 fn who_must_sign_in_anew_is_not_sent_where_that_cannot_be_asked_for() {
     let house = House::start();
     let registered = |values: Value| {
-        let entry = house
-            .upstream
-            .registration("up", json!({"prompt_values_supported": values}));
-        house
-            .gatepost
-            .apply(&json!({"identity_providers": [entry]}));
+        let values = json!({"prompt_values_supported": values});
+        let entry = house.upstream.registration("up", values);
+        let document = json!({"identity_providers": [entry]});
+        house.gatepost.apply(&document);
     };
     registered(json!(["none", "select_account"]));
     let visits = || house.upstream.received(Place::Authorize).len();
@@ -572,24 +472,21 @@ fn who_must_sign_in_anew_is_not_sent_where_that_cannot_be_asked_for() {
 fn a_way_that_ends_in_an_error_is_over_all_the_same() {
     let house = House::start();
     let flows = |browser: &Browser| {
-        browser
-            .cookies
-            .keys()
-            .filter(|name| name.contains("-flow-"))
-            .count()
+        let names = browser.cookies.keys();
+        names.filter(|name| name.contains("-flow-")).count()
     };
     let mut person = Traveller::new();
     let callback = house.at_the_gate(&mut person, &[]);
     assert_eq!(flows(house.browser(&mut person)), 1);
-    house
-        .gatepost
-        .run_sql("ALTER TABLE linked_identities RENAME TO linked_identities_away");
+    let rename = |from: &str, to: &str| {
+        let rename = format!("ALTER TABLE {from} RENAME TO {to}");
+        house.gatepost.run_sql(&rename);
+    };
+    rename("linked_identities", "linked_identities_away");
     let answer = person.get(&callback);
     assert!(answer.status >= 500, "{} {}", answer.status, answer.text());
     assert_eq!(flows(house.browser(&mut person)), 0);
-    house
-        .gatepost
-        .run_sql("ALTER TABLE linked_identities_away RENAME TO linked_identities");
+    rename("linked_identities_away", "linked_identities");
 
     // What the client may ask for changed while they were away.
     let callback = house.at_the_gate(&mut person, &[]);
@@ -607,10 +504,8 @@ fn who_is_revoked_while_upstream_is_asked_signs_in_anew() {
     let answer = person.visit(&house.request(&[]));
     let claims = house.assert_signed_in(&answer, "at first");
     let callback = house.at_the_gate(&mut person, &[("prompt", "login")]);
-    let revoke = format!(
-        "UPDATE users SET epoch = new_epoch() WHERE sub = '{}'",
-        text(&claims, "sub")
-    );
+    let sub = text(&claims, "sub");
+    let revoke = format!("UPDATE users SET epoch = new_epoch() WHERE sub = '{sub}'");
     house.upstream.fault(Place::Token, Fault::Held);
     let answer = thread::scope(|scope| {
         let back = scope.spawn(|| person.get(&callback));
@@ -623,8 +518,7 @@ fn who_is_revoked_while_upstream_is_asked_signs_in_anew() {
     });
     let again = house.assert_signed_in(&answer, "after that");
     assert_ne!(again["sid"], claims["sid"], "the old session is over");
-    let silently = house
-        .browser(&mut person)
-        .get(&house.request(&[("prompt", "none")]));
+    let silently = house.request(&[("prompt", "none")]);
+    let silently = house.browser(&mut person).get(&silently);
     house.assert_signed_in(&silently, "and it lasts");
 }

@@ -1,7 +1,6 @@
 //! The device grant (RFC 8628) as a device sees it: asking for codes, polling, and its tokens.
 
 use std::collections::BTreeSet;
-use std::thread;
 
 use serde_json::{Value, json};
 
@@ -14,8 +13,9 @@ use crate::support::flow::{authorize_path, basic, issued, names, signed_in, text
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::offline::client;
 use crate::support::shared::Shared;
-use crate::support::waiting::until_served;
+use crate::support::waiting::{SOON, all_at_once, await_that, until_served};
 
 fn serve() -> Shared {
     Gatepost::lent_with(&document(), &[])
@@ -27,9 +27,14 @@ fn serve_own() -> Gatepost {
 }
 
 fn expire(gatepost: &Gatepost) {
-    gatepost.database.run(
-        "UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second'",
-    );
+    let over = "expires_at = clock_timestamp() - interval '1 second'";
+    gatepost.run_sql(&format!("UPDATE device_authorizations SET {over}"));
+}
+
+/// A poll that gives nothing, with this error.
+#[track_caller]
+fn assert_polled(gatepost: &Gatepost, device: &Value, error: &str, case: &str) {
+    poll(gatepost, TV, device).assert_refused(400, error, case);
 }
 
 #[test]
@@ -47,10 +52,8 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
         assert_eq!(device["interval"], 5);
         let page = format!("{}/device", gatepost.base_url);
         assert_eq!(device["verification_uri"], page);
-        assert_eq!(
-            device["verification_uri_complete"],
-            format!("{page}?user_code={}", user_code(&device))
-        );
+        let complete = format!("{page}?user_code={}", user_code(&device));
+        assert_eq!(device["verification_uri_complete"], complete);
 
         let answer = poll(&gatepost, client_id, &device);
         answer.assert_refused(400, "authorization_pending", "the first, at once");
@@ -58,29 +61,17 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
         // A decision is told at once, however soon after the last poll.
         let answer = poll(&gatepost, client_id, &device);
         let tokens = issued(&answer);
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        answer.assert_header("cache-control", "no-store");
         tokens.assert_members("access_token expires_in id_token refresh_token scope token_type");
         assert_eq!(tokens["scope"], json!(SCOPE));
         assert_eq!(tokens["token_type"], "Bearer");
         let (_, id_token) = verified(&gatepost, text(&tokens, "id_token"));
-        assert_eq!(
-            names(&id_token),
-            [
-                "acr",
-                "amr",
-                "at_hash",
-                "aud",
-                "auth_time",
-                "exp",
-                "iat",
-                "iss",
-                "sub"
-            ],
-            "no sid"
-        );
+        // No `sid`.
+        id_token.assert_members("acr amr at_hash aud auth_time exp iat iss sub");
         assert_eq!(id_token["aud"], json!(client_id));
         assert_eq!(id_token["amr"], json!(["pwd"]));
-        userinfo(&gatepost, text(&tokens, "access_token")).assert_member("name", "Alice Smith");
+        let told = userinfo(&gatepost, text(&tokens, "access_token"));
+        told.assert_status_for("a late poll ends nothing", 200);
 
         poll(&gatepost, client_id, &device).assert_refused(400, "invalid_grant", "redeemed");
         userinfo(&gatepost, text(&tokens, "access_token"))
@@ -99,18 +90,14 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
     let endpoint = format!("{}/connect/deviceauthorization", gatepost.base_url);
     assert_eq!(discovery["device_authorization_endpoint"], endpoint);
-    assert!(
-        discovery["grant_types_supported"]
-            .as_array()
-            .unwrap()
-            .contains(&json!(DEVICE_CODE))
-    );
+    let grant_types = discovery["grant_types_supported"].as_array();
+    assert!(grant_types.unwrap().contains(&json!(DEVICE_CODE)));
 }
 
 #[test]
 fn a_consent_that_lapses_before_the_device_asks_again_gives_it_nothing() {
     let mut registered = document();
-    flow_client(&mut registered)["require_consent"] = json!(true);
+    client(&mut registered, TV)["require_consent"] = json!(true);
     let gatepost = Gatepost::start_with(&registered, &[]);
     for (lapses, status) in [
         ("clock_timestamp() + interval '1 hour'", 200),
@@ -128,28 +115,14 @@ fn a_consent_that_lapses_before_the_device_asks_again_gives_it_nothing() {
     }
 }
 
-fn flow_client(registered: &mut Value) -> &mut Value {
-    let clients = registered["clients"].as_array_mut().unwrap();
-    clients
-        .iter_mut()
-        .find(|client| client["client_id"] == TV)
-        .unwrap()
-}
-
 #[test]
 fn codes_are_hard_to_guess_and_not_in_the_database() {
     let gatepost = serve();
     let devices: Vec<Value> = (0..40).map(|_| start(&gatepost, TV, &[])).collect();
-    let letters: BTreeSet<char> = devices
-        .iter()
-        .flat_map(|device| user_code(device).chars())
-        .collect();
-    assert!(
-        letters
-            .iter()
-            .all(|letter| "BCDFGHJKLMNPQRSTVWXZ-".contains(*letter)),
-        "{letters:?}"
-    );
+    let letters = devices.iter().flat_map(|device| user_code(device).chars());
+    let letters: BTreeSet<char> = letters.collect();
+    let alphabet = BTreeSet::from_iter("BCDFGHJKLMNPQRSTVWXZ-".chars());
+    assert!(letters.is_subset(&alphabet), "{letters:?}");
     assert!(letters.len() > 15, "{letters:?}");
     for device in &devices {
         let (device_code, user_code) = (text(device, "device_code"), user_code(device));
@@ -157,118 +130,81 @@ fn codes_are_hard_to_guess_and_not_in_the_database() {
         assert_eq!(user_code.chars().nth(4), Some('-'), "{user_code}");
         let random = device_code.strip_prefix("gpd_").unwrap();
         assert!(random.len() == 43);
-        assert!(
-            random
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        );
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        assert!(random.bytes().all(is_plain));
     }
-    let distinct: BTreeSet<&str> = devices
-        .iter()
-        .map(|device| text(device, "device_code"))
-        .collect();
-    assert_eq!(distinct.len(), 40);
+    let distinct = devices.iter().map(|device| text(device, "device_code"));
+    assert_eq!(BTreeSet::from_iter(distinct).len(), 40);
     let stored = "SELECT coalesce(string_agg(d::text, ' '), '') FROM device_authorizations d";
     let stored: String = gatepost.database.value(stored, &[]);
     for device in &devices {
         let code = user_code(device);
         for known in [text(device, "device_code"), code, &code.replace('-', "")] {
             assert!(!stored.contains(known), "{known}");
-            assert!(
-                !stored.contains(
-                    &known
-                        .bytes()
-                        .map(|byte| format!("{byte:02x}"))
-                        .collect::<String>()
-                ),
-                "{known}"
-            );
+            let hex: String = known.bytes().map(|byte| format!("{byte:02x}")).collect();
+            assert!(!stored.contains(&hex), "{known}");
         }
     }
 }
 
 #[test]
 fn the_request_is_held_against_the_registration() {
-    let gatepost = Gatepost::start_with(
-        &with_devices(&[
-            (
-                "quick",
-                json!({"device_code_lifetime": 77, "device_interval": 2}),
-            ),
-            ("empty", json!({"scope": "", "grant_types": [DEVICE_CODE]})),
-        ]),
-        &[],
-    );
+    let quick = json!({"device_code_lifetime": 77, "device_interval": 2});
+    let empty = json!({"scope": "", "grant_types": [DEVICE_CODE]});
+    let document = with_devices(&[("quick", quick), ("empty", empty)]);
+    let gatepost = Gatepost::start_with(&document, &[]);
     let quick = start(&gatepost, "quick", &[]);
     assert_eq!(quick["expires_in"], 77);
     assert_eq!(quick["interval"], 2);
     let long = "s".repeat(2_001);
+    let (secret, stock) = (("client_secret", CONF1_SECRET), "https://stock.example");
     for (client_id, form, error) in [
-        (TV, [("scope", "openid email")], "invalid_scope"),
-        (TV, [("scope", "openid nope")], "invalid_scope"),
-        (TV, [("scope", "é")], "invalid_scope"),
-        (TV, [("scope", long.as_str())], "invalid_request"),
-        ("empty", [("x", "y")], "invalid_scope"),
-        (
-            TV,
-            [("resource", "https://stock.example")],
-            "invalid_target",
-        ),
-        (TV, [("resource", "nowhere")], "invalid_target"),
-        (
-            "conf1",
-            [("client_secret", CONF1_SECRET)],
-            "unauthorized_client",
-        ),
-        ("nobody", [("x", "y")], "invalid_client"),
-        (TV, [("client_secret", "a secret")], "invalid_client"),
+        (TV, ("scope", "openid email"), "invalid_scope"),
+        (TV, ("scope", "openid nope"), "invalid_scope"),
+        (TV, ("scope", "é"), "invalid_scope"),
+        (TV, ("scope", long.as_str()), "invalid_request"),
+        ("empty", ("x", "y"), "invalid_scope"),
+        (TV, ("resource", stock), "invalid_target"),
+        (TV, ("resource", "nowhere"), "invalid_target"),
+        ("conf1", secret, "unauthorized_client"),
+        ("nobody", ("x", "y"), "invalid_client"),
+        (TV, ("client_secret", "a secret"), "invalid_client"),
     ] {
-        let answer = ask(&gatepost, client_id, &form);
+        let answer = ask(&gatepost, client_id, &[form]);
         answer.assert_refused(400, error, &format!("{client_id} {form:?}"));
     }
+    const PATH: &str = "/connect/deviceauthorization";
     for name in ["scope", "client_id", "client_secret", "acr_values"] {
         let form = [("client_id", TV), (name, "openid"), (name, "openid")];
-        let answer = gatepost.post("/connect/deviceauthorization", &[], &form);
+        let answer = gatepost.post(PATH, &[], &form);
         answer.assert_refused(400, "invalid_request", name);
     }
-    gatepost
-        .post("/connect/deviceauthorization", &[], &[])
-        .assert_refused(400, "invalid_client", "nobody");
-    let wrong = [("Authorization", basic(BOX, "wrong"))];
-    let wrong = wrong
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    let answer = gatepost.post("/connect/deviceauthorization", &wrong, &[]);
+    let nobody = gatepost.post(PATH, &[], &[]);
+    nobody.assert_refused(400, "invalid_client", "nobody");
+    let wrong = [("Authorization", &*basic(BOX, "wrong"))];
+    let answer = gatepost.post(PATH, &wrong, &[]);
     answer.assert_refused(401, "invalid_client", "wrong secret");
     answer.assert_header("www-authenticate", "Basic realm=\"gatepost\"");
     for query in ["client_id=tv", "scope=openid", "acr_values=1"] {
-        let path = format!("/connect/deviceauthorization?{query}");
-        gatepost
-            .post(&path, &[], &[("client_id", TV)])
-            .assert_refused(400, "invalid_request", query);
+        let answer = gatepost.post(&format!("{PATH}?{query}"), &[], &[("client_id", TV)]);
+        answer.assert_refused(400, "invalid_request", query);
     }
     let mut connection = gatepost.connect();
-    let answer = connection.send("GET", "/connect/deviceauthorization", &[], b"");
+    let answer = connection.send("GET", PATH, &[], b"");
     answer.assert_status(405);
     answer.assert_header("allow", "POST, OPTIONS");
     let json = [("Content-Type", "application/json")];
-    let answer = connection.send("POST", "/connect/deviceauthorization", &json, b"{}");
+    let answer = connection.send("POST", PATH, &json, b"{}");
     answer.assert_refused(400, "invalid_request", "JSON");
-    let origin = |origin: &str| {
-        let headers = [("Origin", origin)];
-        let answer = gatepost.post(
-            "/connect/deviceauthorization",
-            &headers,
-            &[("client_id", TV), ("scope", "nope")],
-        );
-        answer
-            .header("access-control-allow-origin")
-            .map(str::to_owned)
-    };
-    assert_eq!(
-        (origin("https://tv.example"), origin("https://evil.example")),
-        (Some("https://tv.example".into()), None)
-    );
+    let form = [("client_id", TV), ("scope", "nope")];
+    for (origin, is_allowed) in [
+        ("https://tv.example", true),
+        ("https://evil.example", false),
+    ] {
+        let answer = gatepost.post(PATH, &[("Origin", origin)], &form);
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, is_allowed.then_some(origin));
+    }
     // Only what was answered was entered.
     assert_eq!(gatepost.database.count("device_authorizations"), 1);
 }
@@ -277,30 +213,24 @@ fn the_request_is_held_against_the_registration() {
 fn who_polls_too_often_is_told_to_slow_down_by_five_seconds_each_time() {
     let gatepost = serve();
     let device = start(&gatepost, TV, &[]);
-    let interval = || {
-        let row = gatepost
-            .database
-            .client()
-            .query_one("SELECT poll_interval FROM device_authorizations", &[])
-            .unwrap();
-        row.get::<_, i32>(0)
+    let interval = || -> i32 {
+        let held = "SELECT poll_interval FROM device_authorizations";
+        gatepost.database.value(held, &[])
     };
-    poll(&gatepost, TV, &device).assert_refused(400, "authorization_pending", "first");
+    assert_polled(&gatepost, &device, "authorization_pending", "first");
     assert_eq!(interval(), 5);
-    poll(&gatepost, TV, &device).assert_refused(400, "slow_down", "second");
-    poll(&gatepost, TV, &device).assert_refused(400, "slow_down", "third");
+    assert_polled(&gatepost, &device, "slow_down", "second");
+    assert_polled(&gatepost, &device, "slow_down", "third");
     assert_eq!(interval(), 15);
     // What was polite before is too early now, and what is late enough is heard.
     let ago = |seconds: u32| {
-        let sql = format!(
-            "UPDATE device_authorizations SET polled_at = clock_timestamp() - interval '{seconds} seconds'"
-        );
-        gatepost.database.run(&sql);
+        let polled = format!("polled_at = clock_timestamp() - interval '{seconds} seconds'");
+        gatepost.run_sql(&format!("UPDATE device_authorizations SET {polled}"));
     };
     ago(13);
-    poll(&gatepost, TV, &device).assert_refused(400, "slow_down", "13 of 15 s");
+    assert_polled(&gatepost, &device, "slow_down", "13 of 15 s");
     ago(21);
-    poll(&gatepost, TV, &device).assert_refused(400, "authorization_pending", "21 of 20 s");
+    assert_polled(&gatepost, &device, "authorization_pending", "21 of 20 s");
     assert_eq!(interval(), 20);
 }
 
@@ -308,69 +238,58 @@ fn who_polls_too_often_is_told_to_slow_down_by_five_seconds_each_time() {
 fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
     let gatepost = serve();
     let device = start(&gatepost, TV, &[]);
+    let own = text(&device, "device_code");
+    let made_up = format!("gpd_{}", "A".repeat(43));
     for (client_id, device_code, error) in [
-        (BOX, text(&device, "device_code"), "invalid_grant"),
-        (
-            TV,
-            "gpd_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-            "invalid_grant",
-        ),
+        (BOX, own, "invalid_grant"),
+        (TV, &made_up, "invalid_grant"),
         (TV, user_code(&device), "invalid_grant"),
-        (
-            TV,
-            &text(&device, "device_code").to_uppercase(),
-            "invalid_grant",
-        ),
-        (
-            TV,
-            &format!("{} ", text(&device, "device_code")),
-            "invalid_grant",
-        ),
+        (TV, &own.to_uppercase(), "invalid_grant"),
+        (TV, &format!("{own} "), "invalid_grant"),
         (TV, &"x".repeat(8_193), "invalid_grant"),
         (TV, "", "invalid_request"),
-        ("conf1", text(&device, "device_code"), "invalid_client"),
+        ("conf1", own, "invalid_client"),
     ] {
-        let answer = poll_with(
-            &gatepost,
-            client_id,
-            &device,
-            &[("device_code", device_code)],
-        );
+        let changes = [("device_code", device_code)];
+        let answer = poll_with(&gatepost, client_id, &device, &changes);
         answer.assert_refused(400, error, &format!("{client_id} {device_code}"));
     }
     let form = [("grant_type", DEVICE_CODE), ("device_code", "x")];
     let answer = gatepost.token("conf1", &form);
     answer.assert_refused(400, "unauthorized_client", "not registered for it");
-    let code = text(&device, "device_code");
     let twice = [
         ("client_id", TV),
         ("grant_type", DEVICE_CODE),
-        ("device_code", code),
-        ("device_code", code),
+        ("device_code", own),
+        ("device_code", own),
     ];
-    gatepost
-        .post("/connect/token", &[], &twice)
-        .assert_refused(400, "invalid_request", "repeated");
-    let query = format!("/connect/token?device_code={code}");
+    let answer = gatepost.post("/connect/token", &[], &twice);
+    answer.assert_refused(400, "invalid_request", "repeated");
+    let query = format!("/connect/token?device_code={own}");
     let answer = post(&gatepost, &query, TV, &twice[1..3]);
     answer.assert_refused(400, "invalid_request", "in the query");
     // None of this was a poll of it.
-    poll(&gatepost, TV, &device).assert_refused(400, "authorization_pending", "untouched");
+    assert_polled(&gatepost, &device, "authorization_pending", "untouched");
 
     let mut browser = gatepost.browser();
     let page = reach_decision(&mut browser, user_code(&device));
     decide(&mut browser, &page, "deny", &[]).assert_says("was not connected");
-    poll(&gatepost, TV, &device).assert_refused(400, "access_denied", "denied, however early");
-    poll(&gatepost, TV, &device).assert_refused(400, "access_denied", "and again");
+    assert_polled(&gatepost, &device, "access_denied", "denied, however early");
+    assert_polled(&gatepost, &device, "access_denied", "and again");
     expire(&gatepost);
-    poll(&gatepost, TV, &device).assert_refused(400, "expired_token", "too late to hear it");
+    assert_polled(&gatepost, &device, "expired_token", "too late to hear it");
     let answer = poll_with(&gatepost, BOX, &device, &[]);
     answer.assert_refused(400, "invalid_grant", "still another client's");
 
     let device = start(&gatepost, TV, &[]);
-    poll(&gatepost, TV, &device).assert_refused(400, "authorization_pending", "in time");
+    assert_polled(&gatepost, &device, "authorization_pending", "in time");
     expire(&gatepost);
-    poll(&gatepost, TV, &device).assert_refused(400, "expired_token", "expired, however early");
+    assert_polled(
+        &gatepost,
+        &device,
+        "expired_token",
+        "expired, however early",
+    );
     assert_eq!(gatepost.database.events("device_denied"), 1);
     gatepost.database.assert_count("grants", 0);
 }
@@ -385,14 +304,8 @@ fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
         let device = start(&first, TV, &[]);
         allow(&mut browser, &device);
         let gateposts = [&first, &second];
-        let answers: Vec<Answer> = thread::scope(|scope| {
-            let polls: Vec<_> = (0..8)
-                .map(|number| {
-                    let device = &device;
-                    scope.spawn(move || until_served(|| poll(gateposts[number % 2], TV, device)))
-                })
-                .collect();
-            polls.into_iter().map(|poll| poll.join().unwrap()).collect()
+        let answers = all_at_once(8, |number| {
+            until_served(|| poll(gateposts[number % 2], TV, &device))
         });
         let (winners, losers): (Vec<&Answer>, Vec<&Answer>) =
             answers.iter().partition(|answer| answer.status == 200);
@@ -416,11 +329,14 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         change();
         poll(&gatepost, TV, &device)
     };
-    let disable = || gatepost.run_sql("UPDATE users SET enabled = false WHERE username = 'alice'");
-    let run_out =
-        || gatepost.run_sql("UPDATE users SET valid_until = now() WHERE username = 'alice'");
-    let revoke = || drop(gatepost.run_well(&["user", "revoke", "alice"], ""));
-    let revoke_client = || drop(gatepost.run_well(&["client", "revoke", TV], ""));
+    let alice = |set: &str| {
+        let change = format!("UPDATE users SET {set} WHERE username = 'alice'");
+        gatepost.run_sql(&change);
+    };
+    let disable = || alice("enabled = false");
+    let run_out = || alice("valid_until = now()");
+    let revoke = || drop(gatepost.run_line("user revoke alice"));
+    let revoke_client = || drop(gatepost.run_line("client revoke tv"));
     for (change, case) in [
         (&disable as &dyn Fn(), "disabled"),
         (&run_out, "run out"),
@@ -428,18 +344,12 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         (&revoke_client, "client revoked"),
     ] {
         allowed(change).assert_refused(400, "invalid_grant", case);
-        gatepost
-            .database
-            .run("UPDATE users SET enabled = true, valid_until = NULL");
+        alice("enabled = true, valid_until = NULL");
         gatepost.settle();
     }
     let narrow = || {
         let mut narrowed = document();
-        let clients = narrowed["clients"].as_array_mut().unwrap();
-        clients
-            .iter_mut()
-            .find(|client| client["client_id"] == TV)
-            .unwrap()["scope"] = json!("openid profile offline_access");
+        client(&mut narrowed, TV)["scope"] = json!("openid profile offline_access");
         gatepost.apply(&narrowed);
     };
     allowed(&narrow).assert_refused(400, "invalid_grant", "a scope taken away");
@@ -463,7 +373,7 @@ fn what_is_allowed_right_after_a_revocation_is_within_reach_of_the_next_one() {
         allow(&mut gatepost.browser(), &device);
         let tokens = issued(&poll(&gatepost, TV, &device));
         userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
-        gatepost.run_well(&["user", "revoke", "alice"], "");
+        gatepost.run_line("user revoke alice");
         userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
     }
 }
@@ -491,7 +401,7 @@ fn a_device_that_is_allowed_after_a_consent_lapsed_survives_the_next_one_that_is
     let remember = |browser: &mut Browser| {
         let page = browser.visit(&authorize_path("both", RP1, &[]));
         let answer = browser.decide(&page, "allow", &["profile"], true);
-        assert!(answer.query().contains_key("code"), "{}", answer.text());
+        answer.assert_carries("code");
     };
     remember(&mut browser);
     let before = tokens(&mut browser);
@@ -500,11 +410,8 @@ fn a_device_that_is_allowed_after_a_consent_lapsed_survives_the_next_one_that_is
     );
     let after = tokens(&mut browser);
     let answer = refresh(&before);
-    answer.assert_refused(
-        400,
-        "invalid_grant",
-        "what stood on the consent that lapsed",
-    );
+    // It stood on the consent that lapsed.
+    answer.assert_refused(400, "invalid_grant", "lapsed");
     let after = issued(&refresh(&after));
     remember(&mut browser);
     issued(&refresh(&after));
@@ -515,73 +422,45 @@ fn a_device_gets_what_its_user_ticked_within_the_resource_it_asked_for() {
     let gatepost = serve();
     let mut browser = signed_in(&gatepost);
     let orders = "https://orders.example";
-    let granted = |browser: &mut crate::support::http::Browser,
-                   asked: &[(&str, &str)],
-                   ticked: &[&str],
-                   polled: &[(&str, &str)]| {
-        let device = start(&gatepost, BOX, asked);
-        let page = reach_decision(browser, user_code(&device));
-        decide(browser, &page, "allow", ticked).assert_says("is connected");
-        poll_with(&gatepost, BOX, &device, polled)
+    let mut granted = |asked: (&str, &str), ticked: &[&str], polled: &[(&str, &str)]| {
+        let device = start(&gatepost, BOX, &[asked]);
+        let page = reach_decision(&mut browser, user_code(&device));
+        let decided = decide(&mut browser, &page, "allow", ticked);
+        decided.assert_says("is connected");
+        issued(&poll_with(&gatepost, BOX, &device, polled))
     };
-    let tokens = issued(&granted(
-        &mut browser,
-        &[("scope", "openid profile orders.read")],
-        &["profile"],
-        &[],
-    ));
+    let scope = ("scope", "openid profile orders.read");
+    let tokens = granted(scope, &["profile"], &[]);
     assert_eq!(tokens["scope"], "openid profile", "no refresh token");
     assert_eq!(names(&tokens).len(), 5, "no refresh token");
-    let tokens = issued(&granted(
-        &mut browser,
-        &[("resource", orders)],
-        &["orders.read", "offline_access"],
-        &[("scope", "ignored")],
-    ));
+    let (resource, offline) = (("resource", orders), ["orders.read", "offline_access"]);
+    let tokens = granted(resource, &offline, &[("scope", "ignored")]);
     assert_eq!(tokens["scope"], "openid orders.read offline_access");
     assert_eq!(names(&tokens).len(), 6);
     // The user left out all of the resource: what is left stands for none.
-    let tokens = issued(&granted(
-        &mut browser,
-        &[("resource", orders)],
-        &["profile"],
-        &[],
-    ));
+    let tokens = granted(resource, &["profile"], &[]);
     assert_eq!(tokens["scope"], "openid profile");
     // A resource that is not to be had leaves the code as it was.
-    let device = start(&gatepost, BOX, &[("resource", orders)]);
+    let device = start(&gatepost, BOX, &[resource]);
     allow(&mut browser, &device);
-    let wrong = poll_with(
-        &gatepost,
-        BOX,
-        &device,
-        &[("resource", "https://stock.example")],
-    );
+    let stock = [("resource", "https://stock.example")];
+    let wrong = poll_with(&gatepost, BOX, &device, &stock);
     wrong.assert_refused(400, "invalid_target", "another resource");
-    issued(&poll_with(
-        &gatepost,
-        BOX,
-        &device,
-        &[("resource", orders), ("code_verifier", "of no use here")],
-    ));
+    let further = [resource, ("code_verifier", "of no use here")];
+    issued(&poll_with(&gatepost, BOX, &device, &further));
 }
 
 #[test]
 fn askings_and_pending_devices_are_limited() {
-    let gatepost = Gatepost::start_with(
-        &document(),
-        &[
-            ("GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE", "3"),
-            ("GATEPOST_LIMIT_DEVICE_PENDING", "5"),
-        ],
-    );
+    let settings = [
+        ("GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE", "3"),
+        ("GATEPOST_LIMIT_DEVICE_PENDING", "5"),
+    ];
+    let gatepost = Gatepost::start_with(&document(), &settings);
     let from = |source: &str, client_id: &str| {
         let headers = [("X-Forwarded-For", source)];
-        gatepost.post(
-            "/connect/deviceauthorization",
-            &headers,
-            &[("client_id", client_id)],
-        )
+        let form = [("client_id", client_id)];
+        gatepost.post("/connect/deviceauthorization", &headers, &form)
     };
     let is_told_to_wait = |answer: &Answer| {
         answer.assert_refused(429, "temporarily_unavailable", "limit");
@@ -596,11 +475,8 @@ fn askings_and_pending_devices_are_limited() {
     // client.
     for last in 1..=3 {
         let wanted = if last < 3 { 200 } else { 429 };
-        assert_eq!(
-            from(&format!("2001:db8:1:2::{last}"), TV).status,
-            wanted,
-            "{last} beyond five waiting"
-        );
+        let answer = from(&format!("2001:db8:1:2::{last}"), TV);
+        answer.assert_status_for("beyond five waiting", wanted);
     }
     is_told_to_wait(&from("192.0.2.2", TV));
     gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second' WHERE ctid = (SELECT min(ctid) FROM device_authorizations)");
@@ -629,14 +505,7 @@ fn what_is_long_over_is_cleaned_away() {
     // The server looks after the house when it starts, and every minute.
     gatepost.stop();
     gatepost.serve();
-    for _ in 0..100 {
-        if gatepost.database.count("device_authorizations") == 2 {
-            return;
-        }
-        thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!(
-        "{} are left",
-        gatepost.database.count("device_authorizations")
-    );
+    await_that("what is long over is gone", SOON, || {
+        gatepost.database.count("device_authorizations") == 2
+    });
 }

@@ -1,21 +1,20 @@
 //! `grant_type=password`: for the clients registered for it, under the limits of the login page.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use crate::support::claims::Members;
+use crate::support::claims::{Members, Says};
 use crate::support::flow::{
     LEFT_OUT, authorize_path, basic, changed, issued, names, sign_in, text, userinfo, with_clients,
+    with_members,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
 use crate::support::http::Answer;
 use crate::support::jwt::{half_hash, verified};
+use crate::support::offline::client;
 use crate::support::shared::Shared;
-use crate::support::waiting::SOON;
+use crate::support::waiting::{SOON, await_that};
 
 const SCOPE: &str = "openid profile roles orders.read orders.write offline_access";
 /// What a client may have that gets no refresh tokens.
@@ -25,36 +24,27 @@ const DAVE_PASSWORD: &str = "dave was here before";
 
 fn registration() -> Value {
     let direct = |changes: Value| {
-        let mut client = json!({
+        let client = json!({
             "grant_types": ["password", "refresh_token"], "response_types": [], "redirect_uris": [], "scope": SCOPE
         });
-        for (name, value) in changes.as_object().unwrap() {
-            client[name] = value.clone();
-        }
-        client
+        with_members(client, &changes)
     };
+    let once = |scope: &str| json!({"grant_types": ["password"], "scope": scope});
     let public = json!({"secrets": [], "token_endpoint_auth_method": "none", "access_token_type": "reference"});
-    let machine = direct(
-        json!({"grant_types": ["password"], "scope": "orders.read", "access_token_type": "reference"}),
+    let machine = with_members(
+        once("orders.read"),
+        &json!({"access_token_type": "reference"}),
     );
-    let mut document = with_clients(
-        document(),
-        &[
-            ("direct", direct(json!({}))),
-            ("public", direct(public)),
-            ("acme-only", direct(json!({"tenants": ["acme"]}))),
-            ("both", direct(json!({"tenants": ["acme", "globex"]}))),
-            (
-                "once",
-                direct(json!({"grant_types": ["password"], "scope": ONCE})),
-            ),
-            (
-                "scopeless",
-                direct(json!({"grant_types": ["password"], "scope": ""})),
-            ),
-            ("machine", machine),
-        ],
-    );
+    let clients = [
+        ("direct", direct(json!({}))),
+        ("public", direct(public)),
+        ("acme-only", direct(json!({"tenants": ["acme"]}))),
+        ("both", direct(json!({"tenants": ["acme", "globex"]}))),
+        ("once", direct(once(ONCE))),
+        ("scopeless", direct(once(""))),
+        ("machine", direct(machine)),
+    ];
+    let mut document = with_clients(document(), &clients);
     document["tenants"] = json!([{"name": "acme", "display_name": "ACME"}, {"name": "globex"}]);
     let users = document["users"].as_array_mut().unwrap();
     users.push(json!({"username": "carol", "tenant": "acme", "password": CAROL_PASSWORD, "claims": {"name": "Carol"}}));
@@ -78,34 +68,36 @@ fn ask_from(
     client_id: &str,
     changes: &[(&str, &str)],
 ) -> Answer {
-    let usual = [
-        ("grant_type", "password"),
-        ("username", "alice"),
-        ("password", ALICE_PASSWORD),
-    ];
     let authorization = basic(client_id, CONF1_SECRET);
     let headers = [
         ("Authorization", authorization.as_str()),
         ("X-Forwarded-For", source),
     ];
-    gatepost.post("/connect/token", &headers, &changed(&usual, changes))
+    gatepost.post("/connect/token", &headers, &changed(&USUAL, changes))
 }
 
 fn ask(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answer {
     ask_from(gatepost, "192.0.2.1", client_id, changes)
 }
 
+/// What opens it, which each request must have.
+const USUAL: [(&str, &str); 3] = [
+    ("grant_type", "password"),
+    ("username", "alice"),
+    ("password", ALICE_PASSWORD),
+];
+
+#[track_caller]
+fn assert_userinfo(gatepost: &Gatepost, tokens: &Value, status: u16) {
+    userinfo(gatepost, text(tokens, "access_token")).assert_status(status);
+}
+
 /// Failures that the log tells of once there are so many: they are written a moment after the
 /// answer.
 fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let told = gatepost.database.events("sign_in_failed");
-        if told >= least || Instant::now() > deadline {
-            return told;
-        }
-        sleep(Duration::from_millis(50));
-    }
+    let told = || gatepost.database.events("sign_in_failed");
+    await_that("failures are told", SOON, || told() >= least);
+    told()
 }
 
 #[test]
@@ -115,18 +107,7 @@ fn a_password_gives_tokens_of_its_user_without_a_session() {
     answer.assert_header("cache-control", "no-store");
     answer.assert_header("pragma", "no-cache");
     let tokens = issued(&answer);
-    assert_eq!(
-        names(&tokens),
-        [
-            "access_token",
-            "expires_in",
-            "id_token",
-            "refresh_token",
-            "scope",
-            "token_type"
-        ],
-        "{tokens}"
-    );
+    tokens.assert_members("access_token expires_in id_token refresh_token scope token_type");
     assert_eq!(tokens["token_type"], "Bearer");
     assert_eq!(tokens["expires_in"], 3600);
     assert_eq!(tokens["scope"], SCOPE);
@@ -135,10 +116,8 @@ fn a_password_gives_tokens_of_its_user_without_a_session() {
     id_token.assert_members("acr amr at_hash aud auth_time exp iat iss sub");
     assert_eq!(id_token["amr"], json!(["pwd"]));
     assert_eq!(id_token["acr"], "1");
-    assert_eq!(
-        id_token["at_hash"],
-        json!(half_hash("RS256", text(&tokens, "access_token")))
-    );
+    let at_hash = half_hash("RS256", text(&tokens, "access_token"));
+    assert_eq!(id_token["at_hash"], at_hash);
     let (_, access) = verified(&gatepost, text(&tokens, "access_token"));
     assert_eq!(access.get("sid"), None);
     assert_eq!(access["sub"], id_token["sub"]);
@@ -161,28 +140,23 @@ fn a_password_gives_tokens_of_its_user_without_a_session() {
     assert_eq!(again["auth_time"], id_token["auth_time"]);
     assert_eq!(again.get("sid"), None);
     let form = [("token", text(&refreshed, "refresh_token"))];
-    gatepost
-        .post_as("direct", "/connect/revocation", &form)
-        .assert_status(200);
-    userinfo(&gatepost, text(&refreshed, "access_token")).assert_status(401);
+    let revoked = gatepost.post_as("direct", "/connect/revocation", &form);
+    revoked.assert_status(200);
+    assert_userinfo(&gatepost, &refreshed, 401);
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert!(
-        discovery["grant_types_supported"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("password"))
-    );
+    let grant_types = discovery["grant_types_supported"].as_array();
+    assert!(grant_types.unwrap().contains(&json!("password")));
 }
 
 #[test]
 fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
     let gatepost = start_own();
     for _ in 0..2 {
-        gatepost.run_well(&["user", "revoke", "alice"], "");
+        gatepost.run_line("user revoke alice");
         let tokens = issued(&ask(&gatepost, "direct", &[]));
-        userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
-        gatepost.run_well(&["client", "revoke", "direct"], "");
-        userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
+        assert_userinfo(&gatepost, &tokens, 200);
+        gatepost.run_line("client revoke direct");
+        assert_userinfo(&gatepost, &tokens, 401);
         gatepost.settle();
     }
 }
@@ -190,32 +164,21 @@ fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
 #[test]
 fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
     let gatepost = start();
+    let offline = "orders.read offline_access";
+    let (orders, stock) = ("https://orders.example", "https://stock.example");
     for (client_id, changes, scope, members) in [
         ("direct", &[][..], SCOPE, 6),
         ("direct", &[("scope", "")], SCOPE, 6),
         ("direct", &[("scope", "orders.read")], "orders.read", 4),
-        (
-            "direct",
-            &[("scope", "orders.read offline_access")],
-            "orders.read offline_access",
-            5,
-        ),
+        ("direct", &[("scope", offline)], offline, 5),
         ("direct", &[("scope", "openid")], "openid", 5),
-        (
-            "direct",
-            &[("resource", "https://orders.example")],
-            SCOPE,
-            6,
-        ),
+        ("direct", &[("resource", orders)], SCOPE, 6),
         ("once", &[], ONCE, 5),
         ("machine", &[], "orders.read", 4),
     ] {
         let answer = issued(&ask(&gatepost, client_id, changes));
-        assert_eq!(
-            (answer["scope"].as_str(), names(&answer).len()),
-            (Some(scope), members),
-            "{client_id} {changes:?}"
-        );
+        assert_eq!(answer["scope"], scope, "{client_id} {changes:?}");
+        assert_eq!(names(&answer).len(), members, "{client_id} {changes:?}");
     }
     for (client_id, changes, error) in [
         ("direct", ("scope", "openid email"), "invalid_scope"),
@@ -225,11 +188,7 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ("scopeless", ("x", "y"), "invalid_scope"),
         ("machine", ("scope", "openid"), "invalid_scope"),
         ("once", ("scope", "openid offline_access"), "invalid_scope"),
-        (
-            "direct",
-            ("resource", "https://stock.example"),
-            "invalid_target",
-        ),
+        ("direct", ("resource", stock), "invalid_target"),
         ("direct", ("resource", "orders"), "invalid_target"),
     ] {
         let answer = ask(&gatepost, client_id, &[changes]);
@@ -258,31 +217,18 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
         ask(&gatepost, "direct", &[change]).assert_refused(400, error, &format!("{change:?}"));
     }
     for name in ["username", "password", "acr_values", "scope"] {
-        let form = [
-            ("grant_type", "password"),
-            ("username", "alice"),
-            ("password", ALICE_PASSWORD),
-            (name, "x"),
-            (name, ""),
-        ];
+        let form = [&USUAL[..], &[(name, "x"), (name, "")]].concat();
         let answer = gatepost.token("direct", &form);
         answer.assert_refused(400, "invalid_request", name);
     }
     for query in ["username=alice", "password=x", "acr_values=x"] {
-        let form = [
-            ("grant_type", "password"),
-            ("username", "alice"),
-            ("password", ALICE_PASSWORD),
-        ];
-        let answer = gatepost.post_as("direct", &format!("/connect/token?{query}"), &form);
+        let path = format!("/connect/token?{query}");
+        let answer = gatepost.post_as("direct", &path, &USUAL);
         answer.assert_refused(400, "invalid_request", query);
     }
     // The longest that is borne is merely wrong.
-    let edge = [
-        ("username", "\u{e9}".repeat(256)),
-        ("password", "p".repeat(1_024)),
-    ];
-    let edge = edge.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (name, password) = ("\u{e9}".repeat(256), "p".repeat(1_024));
+    let edge = [("username", &*name), ("password", &*password)];
     ask(&gatepost, "direct", &edge).assert_refused(400, "invalid_grant", "the edge");
 }
 
@@ -292,33 +238,18 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
     ask(&gatepost, "conf1", &[]).assert_refused(400, "unauthorized_client", "not registered");
     let answer = ask(&gatepost, "conf1", &[("username", LEFT_OUT)]);
     answer.assert_refused(400, "unauthorized_client", "before parameters");
-    let stranger = gatepost.post(
-        "/connect/token",
-        &[],
-        &[("grant_type", "password"), ("client_id", "direct")],
-    );
+    let stranger = [("grant_type", "password"), ("client_id", "direct")];
+    let stranger = gatepost.post("/connect/token", &[], &stranger);
     stranger.assert_refused(400, "invalid_client", "no secret");
-    let form = [
-        ("client_id", "public"),
-        ("grant_type", "password"),
-        ("username", "alice"),
-        ("password", ALICE_PASSWORD),
-    ];
+    let form = [&USUAL[..], &[("client_id", "public")]].concat();
     let public = issued(&gatepost.post("/connect/token", &[], &form));
     assert!(text(&public, "access_token").starts_with("gpa_"));
     // Without the password login the grant cannot be registered; a row that says so all the same
     // serves nobody.
     let mut document = registration();
-    let clients = document["clients"].as_array_mut().unwrap();
-    let direct = clients
-        .iter_mut()
-        .find(|client| client["client_id"] == "direct")
-        .unwrap();
-    direct["identity_providers"] = json!(["corp"]);
-    let applied = gatepost.run(&["apply", "-"], &document.to_string());
-    assert_eq!(applied.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&applied.stderr).into_owned();
-    assert!(said.contains("must contain local"), "{said}");
+    client(&mut document, "direct")["identity_providers"] = json!(["corp"]);
+    let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+    said.assert_says("must contain local");
     gatepost.database.run(
         "UPDATE clients SET metadata = jsonb_set(metadata, '{identity_providers}', '[\"corp\"]') WHERE client_id = 'direct';
          UPDATE installation SET registry_version = registry_version + 1",
@@ -331,12 +262,8 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
 fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     let gatepost = start_own();
     let refused = |source: &str, username: &str, password: &str| {
-        let answer = ask_from(
-            &gatepost,
-            source,
-            "direct",
-            &[("username", username), ("password", password)],
-        );
+        let guess = [("username", username), ("password", password)];
+        let answer = ask_from(&gatepost, source, "direct", &guess);
         answer.assert_refused(400, "invalid_grant", username);
         assert_eq!(answer.header("retry-after"), None);
         assert_eq!(answer.header("www-authenticate"), None);
@@ -353,10 +280,8 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     assert_eq!(refused("192.0.2.2", "dave", DAVE_PASSWORD), wrong);
     // Of a tenant that was not named.
     assert_eq!(refused("192.0.2.2", "carol", CAROL_PASSWORD), wrong);
-    assert_eq!(
-        refused("192.0.2.2", "alice", &format!("{ALICE_PASSWORD} ")),
-        wrong
-    );
+    let nearly = format!("{ALICE_PASSWORD} ");
+    assert_eq!(refused("192.0.2.2", "alice", &nearly), wrong);
     assert_eq!(failures_told(&gatepost, 5), 5);
     for _ in 0..8 {
         refused("192.0.2.2", "alice", "wrong");
@@ -372,25 +297,14 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     // More are told as a number once the minute is over.
     assert_eq!(failures_told(&gatepost, 10), 10);
     // Neither the other account, nor another source is concerned; no grant was made for a refusal.
-    issued(&ask_from(
-        &gatepost,
-        "192.0.2.2",
-        "direct",
-        &[("username", "bob"), ("password", BOB_PASSWORD)],
-    ));
-    issued(&ask_from(
-        &gatepost,
-        "192.0.2.3",
-        "direct",
-        &[("username", "Alice")],
-    ));
+    let bob = [("username", "bob"), ("password", BOB_PASSWORD)];
+    issued(&ask_from(&gatepost, "192.0.2.2", "direct", &bob));
+    let alice = [("username", "Alice")];
+    issued(&ask_from(&gatepost, "192.0.2.3", "direct", &alice));
     assert_eq!(gatepost.database.count("grants"), 2);
     // One counter over page and endpoint, whichever client brings the guess.
     ask_from(&gatepost, "192.0.2.2", "once", &[]).assert_member("error", "invalid_grant");
-    let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("X-Forwarded-For"), String::from("192.0.2.2")));
+    let mut browser = gatepost.browser_at("192.0.2.2");
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status(429);
 }
@@ -398,10 +312,7 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
 #[test]
 fn guesses_on_the_login_page_count_here() {
     let gatepost = start_own();
-    let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("X-Forwarded-For"), String::from("192.0.2.9")));
+    let mut browser = gatepost.browser_at("192.0.2.9");
     for _ in 0..10 {
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
@@ -441,11 +352,8 @@ fn who_guesses_at_an_application_with_a_secret_keeps_nobody_else_out() {
             ("username", username),
             ("password", password),
         ];
-        gatepost.post(
-            "/connect/token",
-            &[("X-Forwarded-For", "192.0.2.22")],
-            &form,
-        )
+        let headers = [("X-Forwarded-For", "192.0.2.22")];
+        gatepost.post("/connect/token", &headers, &form)
     };
     for username in ["bob", "carol", "eve"] {
         let answer = public(username, "a wrong guess");
@@ -491,22 +399,17 @@ fn the_tenant_is_named_or_the_clients_only_one() {
         let answer = ask(&gatepost, client_id, &with(acr_values));
         answer.assert_refused(400, "invalid_request", acr_values);
     }
-    issued(&ask(
-        &gatepost,
-        "direct",
-        &[("acr_values", "idp:local something else")],
-    ));
+    let local = [("acr_values", "idp:local something else")];
+    issued(&ask(&gatepost, "direct", &local));
 }
 
 #[test]
 fn a_changed_password_ends_what_the_old_one_gave() {
     let gatepost = start_own();
     let tokens = issued(&ask(&gatepost, "direct", &[]));
-    gatepost.run_well(
-        &["user", "password", "alice"],
-        "an entirely new passphrase\n",
-    );
-    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
+    let new = "an entirely new passphrase";
+    gatepost.run_well(&["user", "password", "alice"], new);
+    assert_userinfo(&gatepost, &tokens, 401);
     let form = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
@@ -514,10 +417,6 @@ fn a_changed_password_ends_what_the_old_one_gave() {
     let answer = gatepost.token("direct", &form);
     answer.assert_refused(400, "invalid_grant", "refresh");
     ask(&gatepost, "direct", &[]).assert_refused(400, "invalid_grant", "the old password");
-    let anew = issued(&ask(
-        &gatepost,
-        "direct",
-        &[("password", "an entirely new passphrase")],
-    ));
-    assert_eq!(userinfo(&gatepost, text(&anew, "access_token")).status, 200);
+    let anew = issued(&ask(&gatepost, "direct", &[("password", new)]));
+    assert_userinfo(&gatepost, &anew, 200);
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::claims::Members;
+use crate::support::claims::{Members, Says};
 use crate::support::flow::{
     access_token, authorize_path, code, damaged, issued, redeem_with, signed_in, text, tokens,
     userinfo, with_clients, with_members,
@@ -13,7 +13,7 @@ use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
 use crate::support::offline::client;
 use crate::support::shared::Shared;
-use crate::support::tables::rows_of;
+use crate::support::tables::{cases, rows_of};
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -243,26 +243,20 @@ fn other_tokens_and_other_clients_get_nothing() {
     }
     let id_token_type = "urn:ietf:params:oauth:token-type:id_token";
     let [of_token, of_type] = subject(token);
+    let called = |kind| ("subject_token_type", kind);
+    let wanted = ("requested_token_type", JWT);
+    let of_actor = ("actor_token_type", ACCESS_TOKEN);
     for (case, form) in [
         ("nothing", vec![]),
         ("no type", vec![of_token]),
         ("no token", vec![of_type]),
         ("an empty token", vec![("subject_token", ""), of_type]),
-        ("called a JWT", vec![of_token, ("subject_token_type", JWT)]),
-        (
-            "called an ID token",
-            vec![of_token, ("subject_token_type", id_token_type)],
-        ),
+        ("called a JWT", vec![of_token, called(JWT)]),
+        ("called an ID token", vec![of_token, called(id_token_type)]),
         ("two tokens", vec![of_token, of_token, of_type]),
-        (
-            "a JWT wanted",
-            vec![of_token, of_type, ("requested_token_type", JWT)],
-        ),
+        ("a JWT wanted", vec![of_token, of_type, wanted]),
         ("an actor", vec![of_token, of_type, ("actor_token", token)]),
-        (
-            "an actor's type",
-            vec![of_token, of_type, ("actor_token_type", ACCESS_TOKEN)],
-        ),
+        ("an actor's type", vec![of_token, of_type, of_actor]),
     ] {
         let answer = exchange_with(&gatepost, "gateway", &form);
         answer.assert_refused(400, "invalid_request", case);
@@ -280,10 +274,8 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     let scope = "openid offline_access orders.read stock.read";
     // The subject token, by its client: and what hangs on it, over several hands.
     let token = of_web(&gatepost, &mut browser, scope);
-    let (first, second) = (
-        exchanged(&gatepost, "by-reference", &token),
-        exchanged(&gatepost, "chain", &token),
-    );
+    let first = exchanged(&gatepost, "by-reference", &token);
+    let second = exchanged(&gatepost, "chain", &token);
     let third = exchanged(&gatepost, "chain", &first);
     assert!(lives(&gatepost, &first) && lives(&gatepost, &second) && lives(&gatepost, &third));
     revoke(&gatepost, "by-reference", &first);
@@ -341,10 +333,8 @@ fn it_expires_with_the_token_it_was_made_from() {
     let token = of_web(&gatepost, &mut browser, "openid stock.read");
     let response = issued(&exchange(&gatepost, "gateway", &token, &[]));
     let made = text(&response, "access_token");
-    assert_eq!(
-        verified(&gatepost, made).1["exp"],
-        introspected(&gatepost, &token)["exp"]
-    );
+    let (_, claims) = verified(&gatepost, made);
+    assert_eq!(claims["exp"], introspected(&gatepost, &token)["exp"]);
     assert!(response["expires_in"].as_u64().unwrap() <= 50);
 }
 
@@ -359,34 +349,23 @@ fn actors_are_named_in_order_and_four_at_most() {
     let of_bob = of_web(&gatepost, &mut bob, "openid stock.read");
     let bobs_sub = introspected(&gatepost, &of_bob)["sub"].clone();
     let with_actor = |client_id: &str, actor: &str| {
-        exchange(
-            &gatepost,
-            client_id,
-            &token,
-            &[("actor_token", actor), ("actor_token_type", ACCESS_TOKEN)],
-        )
+        let form = [("actor_token", actor), ("actor_token_type", ACCESS_TOKEN)];
+        exchange(&gatepost, client_id, &token, &form)
     };
     let by_bob = issued(&with_actor("chain", &of_bob));
     let (_, claims) = verified(&gatepost, text(&by_bob, "access_token"));
     assert_eq!(claims["act"], json!({"sub": bobs_sub}));
-    let own = issued(&gatepost.token(
-        "chain",
-        &[
-            ("grant_type", "client_credentials"),
-            ("scope", "stock.read"),
-        ],
-    ));
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "stock.read"),
+    ];
+    let own = issued(&gatepost.token("chain", &form));
     let by_client = issued(&with_actor("chain", text(&own, "access_token")));
     let client = json!({"sub": "chain", "client_id": "chain"});
-    assert_eq!(
-        verified(&gatepost, text(&by_client, "access_token")).1["act"],
-        client
-    );
+    let (_, claims) = verified(&gatepost, text(&by_client, "access_token"));
+    assert_eq!(claims["act"], client);
     let foreign = access_token(&gatepost, &mut bob, "openid stock.read");
-    for (case, actor) in [
-        ("another client's", foreign.as_str()),
-        ("nonsense", "nonsense"),
-    ] {
+    for (case, actor) in [("another client's", &*foreign), ("nonsense", "nonsense")] {
         with_actor("chain", actor).assert_refused(400, "invalid_request", case);
     }
     revoke(&gatepost, "web", &of_bob);
@@ -415,26 +394,19 @@ fn may_act_names_the_only_one_who_may() {
     let grant = json!({"grant_types": ["urn:example:answer"], "response_types": [], "redirect_uris": [], "scope": "stock.read"});
     let mut document = with_clients(registration(), &[("legacy", grant)]);
     document["extension_grants"] = json!([{"name": "urn:example:answer", "function": format!("{}.answer", gatepost.database.schema)}]);
-    document["users"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"sub": "carol-1", "username": "carol"}));
+    let carol = json!({"sub": "carol-1", "username": "carol"});
+    document["users"].as_array_mut().unwrap().push(carol);
     let clients = document["clients"].as_array_mut().unwrap();
-    for client in clients
-        .iter_mut()
-        .filter(|client| client["token_exchange"]["from_clients"].is_array())
-    {
+    let exchanging = |client: &&mut Value| client["token_exchange"]["from_clients"].is_array();
+    for client in clients.iter_mut().filter(exchanging) {
         client["token_exchange"]["from_clients"] = json!(["legacy", "gateway"]);
     }
     gatepost.apply(&document);
     gatepost.serve();
     let subject = |may_act: Value| {
-        let answer = json!({"subject": "carol-1", "claims": {"may_act": may_act, "tier": "gold"}})
-            .to_string();
-        let form = [
-            ("grant_type", "urn:example:answer"),
-            ("answer", answer.as_str()),
-        ];
+        let answer = json!({"subject": "carol-1", "claims": {"may_act": may_act, "tier": "gold"}});
+        let answer = answer.to_string();
+        let form = [("grant_type", "urn:example:answer"), ("answer", &*answer)];
         let answer = gatepost.token("legacy", &form);
         text(&issued(&answer), "access_token").to_owned()
     };
@@ -459,37 +431,22 @@ fn may_act_names_the_only_one_who_may() {
 #[test]
 fn what_contradicts_itself_is_not_registered() {
     let gatepost = Gatepost::start();
-    for (client, said) in [
-        (
-            json!({"token_endpoint_auth_method": "none", "token_exchange": {"from_clients": ["conf1"]}}),
-            "confidential clients only",
-        ),
-        (
-            json!({"secrets": [{"value": CONF1_SECRET}]}),
-            "token_exchange",
-        ),
-        (
-            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": ["nobody"]}}),
-            "not a registered client",
-        ),
-        (
-            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": []}}),
-            "must not be empty",
-        ),
-        (
-            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": ["conf1"], "to_resources": ["nowhere"]}}),
-            "not a registered resource",
-        ),
-        (
-            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_client": ["conf1"]}}),
-            "from_clients",
-        ),
-    ] {
-        let mut client = client;
-        client["client_id"] = json!("x");
-        client["grant_types"] = json!([GRANT]);
-        client["scope"] = json!("stock.read");
+    let secrets = json!([{"value": CONF1_SECRET}]);
+    let contradictions = json!({
+        "confidential clients only": {
+            "token_endpoint_auth_method": "none", "token_exchange": {"from_clients": ["conf1"]},
+        },
+        "token_exchange": {"secrets": secrets},
+        "not a registered client": {"secrets": secrets, "token_exchange": {"from_clients": ["nobody"]}},
+        "must not be empty": {"secrets": secrets, "token_exchange": {"from_clients": []}},
+        "not a registered resource":
+            {"secrets": secrets, "token_exchange": {"from_clients": ["conf1"], "to_resources": ["nowhere"]}},
+        "from_clients": {"secrets": secrets, "token_exchange": {"from_client": ["conf1"]}},
+    });
+    for (said, client) in cases(&contradictions) {
+        let usual = json!({"client_id": "x", "grant_types": [GRANT], "scope": "stock.read"});
+        let client = with_members(usual, client);
         let heard = gatepost.refusal(&["apply", "-"], &json!({"clients": [client]}).to_string());
-        assert!(heard.contains(said), "{client}: {heard}");
+        heard.assert_says_for(client, said);
     }
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::support::claims::Says;
 use crate::support::flow::{
     self, authorize_path, basic, changed, changed_members, code, decode_jwt, issued, redeem,
-    redeem_with, sign_in, signed_in, text, userinfo, with_clients, with_members,
+    redeem_with, sign_in, signed_in, text, userinfo, with_clients, with_further_clients,
+    with_members,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
@@ -24,6 +25,7 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// Refusals count as guesses, and there are many here.
 const ON: [(&str, &str); 2] = [
@@ -44,9 +46,8 @@ const ORDERS: &str = "https://orders.example";
 #[track_caller]
 fn assert_says(gatepost: &Gatepost, answer: &Answer, error: &str, code: &str, case: &str) {
     answer.assert_refused(400, error, case);
-    gatepost
-        .last_line("path=/connect/token")
-        .assert_says_for(case, code);
+    let line = gatepost.last_line("path=/connect/token");
+    line.assert_says_for(case, code);
 }
 
 mod issuing {
@@ -62,13 +63,10 @@ mod issuing {
 
     /// `wiki` gets ID-JAGs, `other` too; `plain` does not.
     pub(super) fn registration() -> Value {
+        let of_staff = json!({"allowed_roles": ["staff"], "email": true});
         let entries = json!([
             entry(CHAT, &[MCP, "https://files.chat.example/a"], json!({})),
-            entry(
-                STAFF,
-                &[MCP],
-                json!({"allowed_roles": ["staff"], "email": true})
-            ),
+            entry(STAFF, &[MCP], of_staff),
             entry(VAULT, &[MCP], json!({"minimum_acr": "2"})),
         ]);
         let wiki = json!({
@@ -95,7 +93,7 @@ mod issuing {
     }
 
     /// A right request with changes; one that is empty is left out.
-    pub(super) fn ask_as(
+    fn ask_as(
         gatepost: &Gatepost,
         client_id: &str,
         id_token: &str,
@@ -150,16 +148,12 @@ mod issuing {
         let id_token = id_token(&gatepost, &mut browser);
         let (_, signed_in_as) = verified(&gatepost, &id_token);
         assert!(signed_in_as["jti"].is_string(), "{signed_in_as}");
-        let answer = issued(&ask(
-            &gatepost,
-            &id_token,
-            &[("scope", "chat.read mail.read")],
-        ));
+        let narrower = [("scope", "chat.read mail.read")];
+        let answer = issued(&ask(&gatepost, &id_token, &narrower));
         let told = ["issued_token_type", "token_type", "expires_in", "scope"];
-        assert_eq!(
-            told.map(|name| answer[name].clone()),
-            [json!(ID_JAG), json!("N_A"), json!(300), json!("chat.read")]
-        );
+        let told = told.map(|name| answer[name].clone());
+        let expected = [json!(ID_JAG), json!("N_A"), json!(300), json!("chat.read")];
+        assert_eq!(told, expected);
         assert_eq!(answer.get("refresh_token"), None);
         let (header, claims) = verified(&gatepost, text(&answer, "access_token"));
         assert_eq!(header["typ"], "oauth-id-jag+jwt");
@@ -173,34 +167,25 @@ mod issuing {
         });
         assert_eq!(claims, expected);
         // As often as it is asked for: each has a name of its own.
-        let again = issued(&ask(
-            &gatepost,
-            &id_token,
-            &[("resource", "https://mcp.chat.example/")],
-        ));
+        let slashed = [("resource", "https://mcp.chat.example/")];
+        let again = issued(&ask(&gatepost, &id_token, &slashed));
         let (_, second) = decode_jwt(text(&again, "access_token"));
         assert_ne!(claims["jti"], second["jti"]);
         assert_eq!(second["resource"], json!(MCP));
         assert_eq!(second["scope"], "chat.read chat.write");
-        let listed = ["audit", "list", "--event", "id_jag_issued", "--json"];
-        let printed = gatepost.run_well(&listed, "");
-        let audited: Value = serde_json::from_str(&printed).unwrap();
+        let audited = gatepost.events("id_jag_issued");
         let event = &audited[0];
-        assert_eq!(event["client_id"], "wiki", "{printed}");
-        assert_eq!(event["sub"], signed_in_as["sub"], "{printed}");
-        assert_eq!(event["detail"]["audience"], CHAT, "{printed}");
-        assert_eq!(audited.as_array().unwrap().len(), 2, "{printed}");
+        assert_eq!(event["client_id"], "wiki", "{event}");
+        assert_eq!(event["sub"], signed_in_as["sub"], "{event}");
+        assert_eq!(event["detail"]["audience"], CHAT, "{event}");
+        assert_eq!(audited.len(), 2, "{audited:?}");
         // It opens nothing here.
         userinfo(&gatepost, text(&answer, "access_token")).assert_status(401);
-        let metadata = gatepost.get("/.well-known/openid-configuration").json();
-        assert_eq!(
-            metadata["identity_chaining_requested_token_types_supported"],
-            json!([ID_JAG])
-        );
-        assert_eq!(
-            metadata["authorization_grant_profiles_supported"],
-            json!(["urn:ietf:params:oauth:grant-profile:id-jag"])
-        );
+        let metadata = gatepost.get("/.well-known/openid-configuration");
+        let name = "identity_chaining_requested_token_types_supported";
+        metadata.assert_member(name, json!([ID_JAG]));
+        let profiles = json!(["urn:ietf:params:oauth:grant-profile:id-jag"]);
+        metadata.assert_member("authorization_grant_profiles_supported", profiles);
     }
 
     #[test]
@@ -243,12 +228,8 @@ mod issuing {
         assert_says(&gatepost, &two, "invalid_target", "GP1218", "two resources");
         // Others' tokens, and tokens that are no ID tokens; through the browser it may have been
         // seen.
-        let theirs = flow::tokens(
-            &gatepost,
-            &mut browser,
-            "other",
-            "openid profile orders.read",
-        );
+        let scope = "openid profile orders.read";
+        let theirs = flow::tokens(&gatepost, &mut browser, "other", scope);
         let of_conf1 = flow::tokens(&gatepost, &mut browser, "conf1", "openid");
         let id_jag = issued(&ask(&gatepost, &right, &[]));
         let path = authorize_path("wiki", RP1, &[("response_type", "id_token")]);
@@ -266,23 +247,14 @@ mod issuing {
             let answer = ask(&gatepost, token, &[]);
             assert_says(&gatepost, &answer, "invalid_request", "GP1266", case);
         }
+        let says = |answer: &Answer, error: &str, code: &str, case: &str| {
+            assert_says(&gatepost, answer, error, code, case);
+        };
         let of_plain = ask_as(&gatepost, "plain", &right, &[]);
-        assert_says(
-            &gatepost,
-            &of_plain,
-            "unauthorized_client",
-            "GP1270",
-            "not registered",
-        );
+        says(&of_plain, "unauthorized_client", "GP1270", "not registered");
         let origin = [("Origin", "https://rp1.example")];
         let from_script = ask_with(&gatepost, "wiki", &right, &[], &origin);
-        assert_says(
-            &gatepost,
-            &from_script,
-            "invalid_request",
-            "GP1178",
-            "from a script",
-        );
+        says(&from_script, "invalid_request", "GP1178", "from a script");
     }
 
     #[test]
@@ -325,13 +297,16 @@ mod issuing {
         // An address that may be somebody else's.
         assert_eq!(email(), Value::Null);
         gatepost.run_line("user set alice role=guest");
-        assert_says(
-            &gatepost,
-            &lives(kept, &staff),
-            "invalid_grant",
-            "GP",
-            "the entry's role",
-        );
+        let is_refused = |changes: &[(&str, &str)], case: &str| {
+            assert_says(
+                &gatepost,
+                &lives(kept, changes),
+                "invalid_grant",
+                "GP",
+                case,
+            );
+        };
+        is_refused(&staff, "the entry's role");
         lives(kept, &[]).assert_status(200);
         let with_wiki = |name: &str, value: Value| {
             let mut changed = registration();
@@ -339,13 +314,7 @@ mod issuing {
             gatepost.apply(&changed);
         };
         with_wiki("allowed_roles", json!(["staff"]));
-        assert_says(
-            &gatepost,
-            &lives(kept, &[]),
-            "invalid_grant",
-            "GP",
-            "the client's role",
-        );
+        is_refused(&[], "the client's role");
         gatepost.apply(&registration());
         lives(kept, &[]).assert_status(200);
         // Another tenant; disabled; revoked.
@@ -412,21 +381,17 @@ mod issuing {
         let without = |member: &str| with(&[changed_members(good.clone(), &json!({member: null}))]);
         let resource = "id_jag[0].resources: must name a resource there";
         let ours = entry(&gatepost.base_url, &[MCP], json!({}));
+        let scopes = entry(CHAT, &[MCP], json!({"scopes": "a"}));
+        let twice = [good.clone(), good.clone()];
         let untyped = json!({"grant_types": ["authorization_code"], "id_jag": [good]});
         let public = json!({"id_jag": [good], "secrets": [], "token_endpoint_auth_method": "none"});
         for (rule, changes) in [
             ("must not name this issuer", with(&[ours])),
-            (
-                "the same audience twice",
-                with(&[good.clone(), good.clone()]),
-            ),
+            ("the same audience twice", with(&twice)),
             ("id_jag[0].scope", without("scope")),
             (resource, with(&[entry(CHAT, &[], json!({}))])),
             (resource, without("resources")),
-            (
-                "scopes",
-                with(&[entry(CHAT, &[MCP], json!({"scopes": "a"}))]),
-            ),
+            ("scopes", with(&[scopes])),
             ("must contain token exchange", untyped),
             ("confidential", public),
         ] {
@@ -539,6 +504,7 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
     told.assert_says("it fits the issuer https://idp.example");
     told.assert_says("its signature");
     let elsewhere = "https://elsewhere.example";
+    let elsewhere_only = json!({"iss": elsewhere});
     for (changes, code, words) in [
         (
             json!({"aud": elsewhere}),
@@ -548,7 +514,7 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
         (json!({"exp": now() - 90}), "GP1244", "expired"),
         (json!({"iat": null}), "GP1244", "An ID-JAG needs iat"),
         (
-            json!({"iss": elsewhere}),
+            elsewhere_only,
             "GP1241",
             "its iss is https://elsewhere.example",
         ),
@@ -722,33 +688,32 @@ mod taking {
             );
         }
         let stock = "https://stock.example";
-        let refused = |case: &str, error: &str, claims: Value, further: &[(&str, &str)]| {
-            scene.ask(&claims, further).assert_refused(400, error, case);
-        };
-        refused(
-            "nothing left",
-            "invalid_scope",
-            json!({"scope": "stock.read"}),
-            &[],
-        );
-        refused(
-            "not the client's",
-            "invalid_scope",
-            json!({}),
-            &[("scope", "mail.read")],
-        );
-        refused(
-            "beyond it",
-            "invalid_target",
-            json!({}),
-            &[("resource", stock)],
-        );
-        refused(
-            "without its scopes",
-            "invalid_target",
-            json!({"resource": stock}),
-            &[],
-        );
+        for (case, error, claims, further) in [
+            (
+                "nothing left",
+                "scope",
+                json!({"scope": "stock.read"}),
+                vec![],
+            ),
+            (
+                "not the client's",
+                "scope",
+                json!({}),
+                vec![("scope", "mail.read")],
+            ),
+            ("beyond it", "target", json!({}), vec![("resource", stock)]),
+            (
+                "without its scopes",
+                "target",
+                json!({"resource": stock}),
+                vec![],
+            ),
+        ] {
+            let error = format!("invalid_{error}");
+            scene
+                .ask(&claims, &further)
+                .assert_refused(400, &error, case);
+        }
         // What the registration does not know counts for one factor.
         assert_eq!(scene.claims_of(&json!({"acr": "gold"}), &[])["acr"], "1");
         let future = scene.claims_of(&json!({"auth_time": now() + 500}), &[]);
@@ -832,9 +797,8 @@ mod taking {
         let of_public = gatepost.post("/connect/token", &[], &form);
         is_refused(&of_public, "GP1176", "a public client");
         let upper = json!({"alg": "RS256", "kid": "k", "typ": "application/OAuth-ID-JAG+jwt"});
-        let upper = scene
-            .signer
-            .sign_under(&upper, &claims(gatepost, &json!({})));
+        let further = claims(gatepost, &json!({}));
+        let upper = scene.signer.sign_under(&upper, &further);
         redeemed("agent", &upper).assert_status(200);
         redeemed("agent", &right).assert_status(200);
         is_refused(&redeemed("agent", &right), "GP1245", "twice");
@@ -896,13 +860,8 @@ mod taking {
         assert_says(&off, &plain, "invalid_grant", "GP1241", "nothing else");
         let ordinary = Scene::start(json!({"id_jag": false, "acr_map": {}}));
         let answer = ordinary.ask(&json!({}), &[]);
-        assert_says(
-            &ordinary.gatepost,
-            &answer,
-            "invalid_grant",
-            "GP1241",
-            "ordinary",
-        );
+        let gatepost = &ordinary.gatepost;
+        assert_says(gatepost, &answer, "invalid_grant", "GP1241", "ordinary");
         let mut refused = registration(&signer, json!({"id_jag": false}));
         refused["assertion_issuers"][0]["acr_map"] = json!({"mfa": "2"});
         let said = off.refusal(&["apply", "-"], &refused.to_string());
@@ -944,16 +903,9 @@ impl Pair {
             second,
             id_token,
         };
-        let link = [
-            "user",
-            "link",
-            "bob",
-            "--issuer",
-            &pair.first.base_url,
-            "--subject",
-            &pair.alice(),
-        ];
-        pair.second.run_well(&link, "");
+        let (issuer, alice) = (&pair.first.base_url, pair.alice());
+        let link = format!("user link bob --issuer {issuer} --subject {alice}");
+        pair.second.run_line(&link);
         pair
     }
 
@@ -965,10 +917,7 @@ impl Pair {
 
     /// An ID-JAG of the first for the second, asked for with these headers.
     fn id_jag(&self, headers: &[(&str, &str)]) -> String {
-        let form = [
-            ("audience", self.second.base_url.as_str()),
-            ("resource", ORDERS),
-        ];
+        let form = [("audience", &*self.second.base_url), ("resource", ORDERS)];
         let answer = issuing::ask_with(&self.first, "wiki", &self.id_token, &form, headers);
         text(&issued(&answer), "access_token").to_owned()
     }
@@ -1004,13 +953,8 @@ fn assert_proof_binds(pair: &Pair) {
     assert_says(second, &stolen, "invalid_grant", "GP1177", "another key");
     // Neither has used it up.
     let held = [("DPoP", &*proof(second, &own))];
-    let opened = issued(&taking::redeem_proving(
-        second,
-        "agent",
-        &id_jag,
-        &[],
-        &held,
-    ));
+    let opened = taking::redeem_proving(second, "agent", &id_jag, &[], &held);
+    let opened = issued(&opened);
     assert_eq!(opened["token_type"], "DPoP");
     let (_, token) = verified(second, text(&opened, "access_token"));
     assert_eq!(token["cnf"], claims["cnf"]);
@@ -1021,14 +965,10 @@ fn assert_proof_binds(pair: &Pair) {
 fn client_assertions_name_the_issuer_alone_where_the_setting_says_so() {
     let signer = Signer::es256("k");
     let keyed = json!({
-        "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [], "scope": "orders.read",
-        "token_endpoint_auth_method": "private_key_jwt", "jwks": key_set(&[&signer]), "secrets": null,
+        "client_id": "keyed", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [],
+        "scope": "orders.read", "token_endpoint_auth_method": "private_key_jwt", "jwks": key_set(&[&signer]),
     });
-    let mut registered = with_clients(document(), &[("keyed", keyed)]);
-    client(&mut registered, "keyed")
-        .as_object_mut()
-        .unwrap()
-        .remove("secrets");
+    let registered = with_further_clients(document(), &[keyed]);
     for (setting, of_token_endpoint) in [(None, 200), (Some("any"), 200), (Some("issuer"), 400)] {
         let settings = setting.map(|value| ("GATEPOST_CLIENT_ASSERTION_AUDIENCE", value));
         let gatepost = Gatepost::start_with(&registered, settings.as_slice());
@@ -1037,10 +977,7 @@ fn client_assertions_name_the_issuer_alone_where_the_setting_says_so() {
                 json!({"iss": "keyed", "sub": "keyed", "aud": aud, "exp": now() + 60, "jti": jti});
             let form = [
                 ("grant_type", "client_credentials"),
-                (
-                    "client_assertion_type",
-                    "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                ),
+                ("client_assertion_type", ASSERTION_TYPE),
                 ("client_assertion", &signer.sign(&claims)),
             ];
             gatepost.post("/connect/token", &[], &form).status
@@ -1054,19 +991,13 @@ fn client_assertions_name_the_issuer_alone_where_the_setting_says_so() {
             ask(json!(format!("{issuer}/connect/par")), "d"),
             ask(json!([issuer, token_endpoint]), "e"),
         ];
-        assert_eq!(
-            answers,
-            [200, 200, of_token_endpoint, 400, 400],
-            "{setting:?}"
-        );
+        let expected = [200, 200, of_token_endpoint, 400, 400];
+        assert_eq!(answers, expected, "{setting:?}");
         gatepost.await_log("the weak settings", |log| {
             log.contains("weak settings in use")
         });
         let line = "client assertions for the token endpoint's URL (keyed)";
-        assert_eq!(
-            gatepost.log().contains(line),
-            of_token_endpoint == 200,
-            "{setting:?}"
-        );
+        let tells = gatepost.log().contains(line);
+        assert_eq!(tells, of_token_endpoint == 200, "{setting:?}");
     }
 }

@@ -43,10 +43,8 @@ fn a_resource_learns_what_is_its_own_business() {
         assert_eq!(told["token_type"], "Bearer");
         assert_eq!(told["role"], json!(["admin"]));
         assert_eq!(told.get("email"), None);
-        assert_eq!(
-            told["exp"].as_i64().unwrap() - told["iat"].as_i64().unwrap(),
-            3_600
-        );
+        let [from, to] = ["iat", "exp"].map(|name| told[name].as_i64().unwrap());
+        assert_eq!(to - from, 3_600);
         assert!(told["jti"].as_str().unwrap().len() == 43);
         assert!(told["nbf"].is_i64());
         assert!(told.get("tenant").is_none());
@@ -55,33 +53,21 @@ fn a_resource_learns_what_is_its_own_business() {
         assert_eq!(told["email"], "alice@example.com");
         assert_eq!(told.get("role"), None);
     }
-    let in_body = [
-        ("token", "x"),
-        ("client_id", ORDERS.0),
-        ("client_secret", ORDERS.1),
-    ];
-    assert_eq!(
-        gatepost.post("/connect/introspect", &[], &in_body).json(),
-        inactive()
-    );
+    let proof = [("client_id", ORDERS.0), ("client_secret", ORDERS.1)];
+    let in_body = [&[("token", "x")], &proof[..]].concat();
+    let answer = gatepost.post("/connect/introspect", &[], &in_body);
+    assert_eq!(answer.json(), inactive());
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert_eq!(
-        discovery["introspection_endpoint"],
-        format!("{}/connect/introspect", gatepost.base_url)
-    );
-    assert_eq!(
-        discovery["revocation_endpoint"],
-        format!("{}/connect/revocation", gatepost.base_url)
-    );
+    for (name, path) in [
+        ("introspection", "introspect"),
+        ("revocation", "revocation"),
+    ] {
+        let address = format!("{}/connect/{path}", gatepost.base_url);
+        assert_eq!(discovery[format!("{name}_endpoint")], address);
+    }
     let methods = &discovery["introspection_endpoint_auth_methods_supported"];
-    assert_eq!(
-        methods,
-        &json!([
-            "client_secret_basic",
-            "client_secret_post",
-            "private_key_jwt"
-        ])
-    );
+    let [header, body] = ["client_secret_basic", "client_secret_post"];
+    assert_eq!(methods, &json!([header, body, "private_key_jwt"]));
 }
 
 #[test]
@@ -91,24 +77,25 @@ fn a_resource_learns_nothing_of_tokens_for_others() {
     let changes = [("scope", BOTH), ("resource", ORDERS.0)];
     let bound = CONF1.tokens_with(&gatepost, &mut browser, &changes);
     let plain = CONF1.tokens(&gatepost, &mut browser, "openid profile");
-    for token in [
-        access(&orders),
-        access(&bound),
-        access(&plain),
-        refresh(&orders),
-        member(&orders, "id_token"),
-    ] {
+    for token in [access(&orders), access(&bound)] {
         assert_eq!(introspect_as(&gatepost, STOCK, token), inactive());
     }
-    for token in [
+    let of_nobody = [
         access(&plain),
         refresh(&orders),
         member(&orders, "id_token"),
-        "x",
-        "gpa_AAAA",
-        "a.b.c",
-    ] {
-        assert_eq!(introspect_as(&gatepost, ORDERS, token), inactive());
+    ];
+    for token in of_nobody.into_iter().chain(["x", "gpa_AAAA", "a.b.c"]) {
+        assert_eq!(
+            introspect_as(&gatepost, STOCK, token),
+            inactive(),
+            "{token}"
+        );
+        assert_eq!(
+            introspect_as(&gatepost, ORDERS, token),
+            inactive(),
+            "{token}"
+        );
     }
 }
 
@@ -124,32 +111,20 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
     names.sort();
     assert_eq!(names, ["active", "exp", "scope", "sub"]);
     let ends = told["exp"].as_i64().unwrap() - gatepost.database.now().seconds();
-    assert!(
-        (1_295_900..=1_296_000).contains(&ends),
-        "the idle end comes first: {ends}"
-    );
+    let idle = 1_295_900..=1_296_000;
+    assert!(idle.contains(&ends), "the idle end comes first: {ends}");
     assert_eq!(told["scope"], json!(BOTH));
     assert_eq!(told["active"], true);
     for token in [access(&tokens), refresh(&tokens)] {
         assert_eq!(CONF2.introspect(&gatepost, token), inactive());
         assert_eq!(REUSE.introspect(&gatepost, token), inactive());
     }
-    let of_itself = CONF1
-        .post(
-            &mut gatepost.connect(),
-            "/connect/token",
-            &[("grant_type", "client_credentials")],
-        )
-        .json();
-    let told = CONF1.introspect(&gatepost, access(&of_itself));
+    let told = CONF1.introspect(&gatepost, &CONF1.of_itself(&gatepost));
     assert_eq!(told["active"], true);
     assert_eq!(told["sub"], json!(CONF1.client_id));
-    assert!(
-        ["sid", "auth_time", "acr"]
-            .iter()
-            .all(|name| told.get(name).is_none()),
-        "{told}"
-    );
+    for name in ["sid", "auth_time", "acr"] {
+        assert_eq!(told.get(name), None, "{told}");
+    }
 }
 
 #[test]
@@ -160,10 +135,7 @@ fn what_is_over_is_inactive() {
     let second = CONF2.refresh(&gatepost, refresh(&first)).json();
     // Only the newest refresh token is active.
     assert_eq!(CONF2.introspect(&gatepost, refresh(&first)), inactive());
-    assert_eq!(
-        CONF2.introspect(&gatepost, refresh(&second))["active"],
-        true
-    );
+    CONF2.assert_active(&gatepost, refresh(&second), "the newest");
     for [end, undo] in rows_of(
         "
         UPDATE users SET enabled = false | UPDATE users SET enabled = true
@@ -180,22 +152,11 @@ fn what_is_over_is_inactive() {
         for token in [access(&second), refresh(&second)] {
             assert_eq!(CONF2.introspect(&gatepost, token), inactive(), "{end}");
         }
-        assert_eq!(
-            introspect_as(&gatepost, ORDERS, access(&second)),
-            inactive(),
-            "{end}"
-        );
+        let told = introspect_as(&gatepost, ORDERS, access(&second));
+        assert_eq!(told, inactive(), "{end}");
         gatepost.database.run(undo);
-        assert_eq!(
-            CONF2.introspect(&gatepost, refresh(&second))["active"],
-            true,
-            "{undo}"
-        );
-        assert_eq!(
-            CONF2.introspect(&gatepost, access(&second))["active"],
-            true,
-            "{undo}"
-        );
+        CONF2.assert_active(&gatepost, refresh(&second), undo);
+        CONF2.assert_active(&gatepost, access(&second), undo);
     }
 }
 
@@ -214,11 +175,8 @@ fn whoever_proves_nothing_is_told_nothing() {
         String::from("Bearer x"),
         format!("Bearer {}", access(&tokens)),
     ] {
-        let answer = gatepost.post(
-            "/connect/introspect",
-            &[("Authorization", &header)],
-            &[token],
-        );
+        let headers = [("Authorization", &*header)];
+        let answer = gatepost.post("/connect/introspect", &headers, &[token]);
         answer.assert_error(401, "invalid_client");
         answer.assert_header_for(&header, "www-authenticate", "Basic realm=\"gatepost\"");
     }
@@ -228,59 +186,39 @@ fn whoever_proves_nothing_is_told_nothing() {
         &[token, ("client_id", ORDERS.0)],
         &[token, ("client_id", "conf1"), ("client_secret", "wrong")],
     ] {
-        gatepost
-            .post("/connect/introspect", &[], form)
-            .assert_error(401, "invalid_client");
+        let answer = gatepost.post("/connect/introspect", &[], form);
+        answer.assert_error(401, "invalid_client");
     }
     let get = gatepost.get("/connect/introspect");
     assert_eq!((get.status, get.header("allow")), (405, Some("POST")));
     let orders = basic(ORDERS.0, ORDERS.1);
     let headers = [("Authorization", orders.as_str())];
     for form in [&[][..], &[("token", "")], &[token, token]] {
-        gatepost
-            .post("/connect/introspect", &headers, form)
-            .assert_error(400, "invalid_request");
+        let answer = gatepost.post("/connect/introspect", &headers, form);
+        answer.assert_error(400, "invalid_request");
     }
-    let in_query = format!("token={}", access(&tokens));
-    for in_query in [
-        in_query.as_str(),
-        "client_assertion=x",
-        "client_assertion_type=x",
-    ] {
+    let of_token = format!("token={}", access(&tokens));
+    for in_query in [&*of_token, "client_assertion=x", "client_assertion_type=x"] {
         let path = format!("/connect/introspect?{in_query}");
-        gatepost
-            .post(&path, &headers, &[token])
-            .assert_error(400, "invalid_request");
+        let answer = gatepost.post(&path, &headers, &[token]);
+        answer.assert_error(400, "invalid_request");
     }
-    let text = [
-        ("Authorization", orders.as_str()),
-        ("Content-Type", "text/plain"),
-    ];
-    gatepost
-        .send("POST", "/connect/introspect", &text, b"token=x")
-        .assert_error(415, "invalid_request");
-    let page = gatepost.post(
-        "/connect/introspect",
-        &[headers[0], ("Origin", "https://rp1.example")],
-        &[token],
-    );
+    let text = [headers[0], ("Content-Type", "text/plain")];
+    let answer = gatepost.send("POST", "/connect/introspect", &text, b"token=x");
+    answer.assert_error(415, "invalid_request");
+    let headers = [headers[0], ("Origin", "https://rp1.example")];
+    let page = gatepost.post("/connect/introspect", &headers, &[token]);
     page.assert_status(200);
     assert_eq!(page.header("access-control-allow-origin"), None);
 }
 
 #[test]
 fn guessing_a_resources_secret_is_limited() {
-    let gatepost = Gatepost::start_with(
-        &document(),
-        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "3")],
-    );
-    let guess = || {
-        gatepost.post(
-            "/connect/introspect",
-            &[("Authorization", &basic(ORDERS.0, "x"))],
-            &[("token", "x")],
-        )
-    };
+    let three = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "3")];
+    let gatepost = Gatepost::start_with(&document(), &three);
+    let wrong = basic(ORDERS.0, "x");
+    let headers = [("Authorization", &*wrong)];
+    let guess = || gatepost.post("/connect/introspect", &headers, &[("token", "x")]);
     for _ in 0..3 {
         assert_eq!(guess().status, 401);
     }

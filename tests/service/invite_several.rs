@@ -6,18 +6,15 @@ use crate::admin_people::{anna, boss, choose_password, post_to, start, start_wit
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
+use crate::support::waiting::all_at_once;
 
 const PAGE: &str = "/admin/invite-several";
 
 /// Sends these lines by that page.
 fn send(browser: &mut Browser, page: &Answer, lines: &str) -> Answer {
     let hidden = page.fields();
-    let mut fields = vec![("lines", lines)];
-    fields.extend(
-        hidden
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str())),
-    );
+    let hidden = hidden.iter().map(|(name, value)| (&**name, &**value));
+    let fields = Vec::from_iter([("lines", lines)].into_iter().chain(hidden));
     browser.post(PAGE, &fields)
 }
 
@@ -30,18 +27,16 @@ fn paste(browser: &mut Browser, lines: &str) -> Answer {
 fn links(page: &Answer) -> Vec<String> {
     let text = page.text();
     let links = text.split("link-shown\">").skip(1);
-    links
-        .map(|rest| rest.split_once('<').unwrap().0.to_owned())
-        .collect()
+    let links = links.map(|rest| rest.split_once('<').unwrap().0.to_owned());
+    links.collect()
 }
 
 /// All people of acme, by their user names, with their claims.
 fn people(gatepost: &Gatepost) -> Vec<(String, String, Value)> {
     let sql = "SELECT username, sub, claims FROM users WHERE tenant = 'acme' ORDER BY username";
     let rows = gatepost.database.client().query(sql, &[]).unwrap();
-    rows.iter()
-        .map(|row| (row.get(0), row.get(1), row.get(2)))
-        .collect()
+    let row = |row: &postgres::Row| (row.get(0), row.get(1), row.get(2));
+    rows.iter().map(row).collect()
 }
 
 /// How many events of administrators are of that kind.
@@ -65,10 +60,8 @@ fn everybody_of_the_lines_is_invited_once_or_nobody_is() {
     tells(&refused, "Nobody was invited yet");
     tells(&refused, "Line 4:");
     tells(&refused, "Cy &lt;b&gt;Cox&lt;/b&gt;,cy.example.com,cy");
-    assert_eq!(
-        refused.text().matches("<li>").count() - page.text().matches("<li>").count(),
-        1
-    );
+    let items = |page: &Answer| page.text().matches("<li>").count();
+    assert_eq!(items(&refused) - items(&page), 1);
     assert_eq!(people(&gatepost), before);
 
     let lines = lines.replace("cy.example.com,", "cy@example.com,");
@@ -80,10 +73,8 @@ fn everybody_of_the_lines_is_invited_once_or_nobody_is() {
     assert_eq!(after.len(), before.len() + 4);
     let claims = |username: &str| {
         let found = after.iter().find(|(name, ..)| name == username);
-        found
-            .unwrap_or_else(|| panic!("{username}: {after:?}"))
-            .2
-            .clone()
+        let (.., claims) = found.unwrap_or_else(|| panic!("{username}: {after:?}"));
+        claims.clone()
     };
     let ann = json!({"name": "Ann Ax", "email": "ann@example.com", "role": ["sales", "staff"]});
     assert_eq!(claims("ann"), ann);
@@ -109,13 +100,8 @@ fn everybody_of_the_lines_is_invited_once_or_nobody_is() {
     assert_eq!(events(&gatepost, "link_made"), 3);
     // Another form with these lines is no repetition.
     let taken = paste(&mut anna, &lines);
-    assert_eq!(
-        taken
-            .text()
-            .matches("has this user name or e-mail address already")
-            .count(),
-        4
-    );
+    let sentence = "has this user name or e-mail address already";
+    assert_eq!(taken.text().matches(sentence).count(), 4);
     assert_eq!(subs(&people(&gatepost)), subs(&after));
 }
 
@@ -131,62 +117,39 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
     };
     let overlong_name = format!("N,n@example.com,{}", "n".repeat(300));
     let overlong_address = format!("N,{}@example.com,n", "n".repeat(300));
+    let (nobody, columns) = (
+        "Enter at least one person.",
+        "There must be two to five columns",
+    );
+    let (address, unusable) = ("such as name@example.com", "cannot be used here");
+    let taken = "has this user name or e-mail address already";
+    let twice = "stands in line 1 already";
     let cases = [
-        ("", "Enter at least one person."),
-        (
-            "name,address,user name,roles\n\n",
-            "Enter at least one person.",
-        ),
-        ("Ann", "There must be two to five columns"),
-        (
-            "Ann,ann@example.com,ann,staff,,more",
-            "There must be two to five columns",
-        ),
-        (
-            "\"Ann,ann@example.com,ann",
-            "There must be two to five columns",
-        ),
-        ("Ann;ann@example.com,ann", "such as name@example.com"),
+        ("", nobody),
+        ("name,address,user name,roles\n\n", nobody),
+        ("Ann", columns),
+        ("Ann,ann@example.com,ann,staff,,more", columns),
+        ("\"Ann,ann@example.com,ann", columns),
+        ("Ann;ann@example.com,ann", address),
         (",ann@example.com,ann", "The name is missing."),
-        ("Ann,nonsense,ann", "such as name@example.com"),
-        (overlong_address.as_str(), "such as name@example.com"),
-        (overlong_name.as_str(), "cannot be used here"),
-        ("Ann,,", "cannot be used here"),
-        ("Ann,ann@example.com,a\u{202e}b", "cannot be used here"),
+        ("Ann,nonsense,ann", address),
+        (overlong_address.as_str(), address),
+        (overlong_name.as_str(), unusable),
+        ("Ann,,", unusable),
+        ("Ann,ann@example.com,a\u{202e}b", unusable),
         ("Ann,ann@example.com,bo@example.com", "must be the same as"),
         ("Ann,ann@example.com,ann,office", "There is no role office"),
         (
             "Ann,ann@example.com,ann,staff|<i>",
             "There is no role &lt;i&gt;",
         ),
-        (
-            "A,a@example.com\nB,b@example.com\nC,A@EXAMPLE.COM,c",
-            "stands in line 1 already",
-        ),
-        (
-            "A,a@example.com,x\nB,b@example.com,X",
-            "stands in line 1 already",
-        ),
-        (
-            "Amy,another@example.com,AMY",
-            "has this user name or e-mail address already",
-        ),
-        (
-            "Amy,AMY@example.com,another",
-            "has this user name or e-mail address already",
-        ),
-        (
-            "Bo,nonsense,bo\nAmy,another@example.com,amy",
-            "has this user name or e-mail address already",
-        ),
-        (
-            "A,a@example.com,fiona\nB,b@example.com,\u{fb01}ona",
-            "stands in line 1 already",
-        ),
-        (
-            "A,a@example.com\rB,b@example.com",
-            "There must be two to five columns",
-        ),
+        ("A,a@example.com\nB,b@example.com\nC,A@EXAMPLE.COM,c", twice),
+        ("A,a@example.com,x\nB,b@example.com,X", twice),
+        ("Amy,another@example.com,AMY", taken),
+        ("Amy,AMY@example.com,another", taken),
+        ("Bo,nonsense,bo\nAmy,another@example.com,amy", taken),
+        ("A,a@example.com,fiona\nB,b@example.com,\u{fb01}ona", twice),
+        ("A,a@example.com\rB,b@example.com", columns),
         (&many(201), "There are more than 200 lines"),
     ];
     for (lines, sentence) in cases {
@@ -202,22 +165,16 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
         (&longest, "more than 64 KiB of text"),
         (&encoded_longest, "such as name@example.com"),
     ] {
-        let refused = post_to(
-            &mut anna,
-            &page.action(),
-            &page,
-            &[("lines", lines.as_str())],
-        );
+        let typed = [("lines", lines.as_str())];
+        let refused = post_to(&mut anna, &page.action(), &page, &typed);
         tells(&refused, sentence);
-        assert!(refused.text().contains(lines.as_str()));
+        refused.assert_says(lines);
     }
     let no_text = paste(&mut anna, "Ann,a\0b@example.com,ann");
     no_text.assert_error_page(400, "GP1001", "what is no text");
     let page = anna.get(PAGE);
-    let forged = anna.post(
-        PAGE,
-        &[("lines", "Ann,ann@example.com"), ("form_token", "x")],
-    );
+    let form = [("lines", "Ann,ann@example.com"), ("form_token", "x")];
+    let forged = anna.post(PAGE, &form);
     tells(&forged, "changed while this page was open");
     assert_eq!(people(&gatepost), before);
     assert_eq!(events(&gatepost, "user_added"), 0);
@@ -236,18 +193,12 @@ fn with_mail_each_gets_a_letter_and_who_has_not_come_another_when_it_is_sent_aga
     let mut boss = boss(&gatepost);
     let page = boss.get(PAGE);
     tells(&page, "Acme</option>");
-    tells(
-        &send(&mut boss, &page, "Nobody,,nobody"),
-        "such as name@example.com",
-    );
+    let refused = send(&mut boss, &page, "Nobody,,nobody");
+    tells(&refused, "such as name@example.com");
     let lines = "Ann\tann@example.com\nBo\tbo@example.com\tbo\tstaff";
     let mut fields = vec![("lines", lines), ("tenant", "acme")];
     let hidden = page.fields();
-    fields.extend(
-        hidden
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str())),
-    );
+    fields.extend(hidden.iter().map(|(name, value)| (&**name, &**value)));
     for letters in ["is on its way to them", "People invited: 2."] {
         let invited = boss.post(PAGE, &fields);
         tells(&invited, letters);
@@ -259,19 +210,14 @@ fn with_mail_each_gets_a_letter_and_who_has_not_come_another_when_it_is_sent_aga
     to.sort();
     assert_eq!(to, ["ann@example.com", "ann@example.com", "bo@example.com"]);
     assert_eq!(events(&gatepost, "link_made"), 1);
-    assert_eq!(
-        people(&gatepost)
-            .iter()
-            .filter(|(name, ..)| name == "bo")
-            .count(),
-        1
-    );
+    let people = people(&gatepost);
+    assert_eq!(people.iter().filter(|(name, ..)| name == "bo").count(), 1);
     // One that comes after tells that no more came before.
     tells(&paste(&mut boss, "Cy,cy@example.com"), "People invited: 1.");
     assert_eq!(mailbox.letter(4).to, ["cy@example.com"]);
     fields[1] = ("tenant", "initech");
-    boss.post(PAGE, &fields)
-        .assert_error_page(400, "GP1126", "an unknown tenant");
+    let refused = boss.post(PAGE, &fields);
+    refused.assert_error_page(400, "GP1126", "an unknown tenant");
 }
 
 #[test]
@@ -279,26 +225,16 @@ fn a_form_sent_six_times_at_once_invites_once_and_says_so_each_time() {
     let gatepost = start();
     let anna = anna(&gatepost);
     let before = people(&gatepost).len();
+    let several = [("lines", "Ann,ann@example.com\nBo,bo@example.com,bo")];
+    let one = [("username", "newt"), ("name", "Newt New")];
     for (address, typed, said, invited) in [
-        (
-            PAGE,
-            &[("lines", "Ann,ann@example.com\nBo,bo@example.com,bo")][..],
-            "People invited: 2.",
-            2,
-        ),
-        (
-            "/admin/invite",
-            &[("username", "newt"), ("name", "Newt New")],
-            "link-shown",
-            3,
-        ),
+        (PAGE, &several[..], "People invited: 2.", 2),
+        ("/admin/invite", &one, "link-shown", 3),
     ] {
         let page = anna.clone().get(address);
-        std::thread::scope(|scope| {
-            for _ in 0..6 {
-                let (mut browser, page) = (anna.clone(), &page);
-                scope.spawn(move || tells(&post_to(&mut browser, address, page, typed), said));
-            }
+        all_at_once(6, |_| {
+            let answer = post_to(&mut anna.clone(), address, &page, typed);
+            tells(&answer, said);
         });
         assert_eq!(people(&gatepost).len() - before, invited);
     }

@@ -1,14 +1,20 @@
 //! What the tokens of a code say: exact claims, signatures, shapes and audiences.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::claims::Members;
 use crate::support::flow::{
-    authorize_path, basic, code, issued, names, redeem, redeem_with, request_of, sign_in,
-    signed_in, text, tokens, userinfo, with_clients,
+    authorize_path, code, issued, names, redeem, redeem_with, request_of, sign_in, signed_in, text,
+    tokens, userinfo, with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::jwt::{half_hash, verified};
+use crate::support::offline::client;
+
+/// For how long the claims say that it lives.
+fn lifetime(claims: &Value) -> i64 {
+    claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap()
+}
 
 #[test]
 fn an_access_token_never_outlives_its_grant() {
@@ -20,34 +26,20 @@ fn an_access_token_never_outlives_its_grant() {
     gatepost.apply(&longer);
     // The code was sealed with a grant that ends an hour after it.
     let response = issued(&redeem(&gatepost, &code));
-    assert!(
-        (3_600..=3_660).contains(&response["expires_in"].as_i64().unwrap()),
-        "{response}"
-    );
+    let expires_in = response["expires_in"].as_i64().unwrap();
+    assert!((3_600..=3_660).contains(&expires_in), "{response}");
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(
-        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
-        response["expires_in"]
-    );
+    assert_eq!(lifetime(&claims), expires_in);
 }
 
 #[test]
 fn tokens_carry_exactly_what_they_should() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let code = code(
-        &mut browser,
-        &request_of(
-            "conf1",
-            &[("scope", "openid profile email roles orders.read stock.read")],
-        ),
-    );
-    let response = issued(&redeem(&gatepost, &code));
+    let scope = "openid profile email roles orders.read stock.read";
+    let response = tokens(&gatepost, &mut browser, "conf1", scope);
     response.assert_members("access_token expires_in id_token scope token_type");
-    assert_eq!(
-        response["scope"],
-        "openid profile email roles orders.read stock.read"
-    );
+    assert_eq!(response["scope"], scope);
     let access_token = text(&response, "access_token");
     let (header, claims) = verified(&gatepost, access_token);
     assert_eq!(names(&header), ["alg", "kid", "typ"]);
@@ -55,18 +47,13 @@ fn tokens_carry_exactly_what_they_should() {
     assert_eq!(header["typ"], "at+jwt");
     claims.assert_members("acr amr aud auth_time client_id exp iat iss jti nbf role scope sid sub");
     assert_eq!(claims["iss"], gatepost.base_url);
-    assert_eq!(
-        claims["aud"],
-        json!(["https://orders.example", "https://stock.example"])
-    );
+    let audience = ["https://orders.example", "https://stock.example"];
+    assert_eq!(claims["aud"], json!(audience));
     assert_eq!(claims["client_id"], "conf1");
     assert_eq!(claims["scope"], response["scope"]);
     let issued_at = claims["iat"].as_i64().unwrap();
     assert_eq!(claims["nbf"], issued_at - 10, "for clocks that are behind");
-    assert_eq!(
-        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
-        3_600
-    );
+    assert_eq!(lifetime(&claims), 3_600);
     assert_eq!(claims["amr"], json!(["pwd"]));
     assert_eq!(claims["acr"], "1");
     assert_eq!(claims["role"], json!(["admin"]));
@@ -81,10 +68,7 @@ fn tokens_carry_exactly_what_they_should() {
     assert_eq!(id["sub"], claims["sub"]);
     assert_eq!(id["sid"], claims["sid"]);
     assert_eq!(id["auth_time"], claims["auth_time"]);
-    assert_eq!(
-        id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(),
-        300
-    );
+    assert_eq!(lifetime(&id), 300);
     assert_eq!(id["at_hash"], half_hash("RS256", access_token));
     assert!(id["auth_time"].as_i64().unwrap() <= id["iat"].as_i64().unwrap());
     assert_ne!(id["sub"], "alice");
@@ -94,11 +78,8 @@ fn tokens_carry_exactly_what_they_should() {
 fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let code = code(
-        &mut browser,
-        &request_of("conf1", &[("scope", "stock.read"), ("nonce", "")]),
-    );
-    let response = issued(&redeem(&gatepost, &code));
+    let asked = request_of("conf1", &[("scope", "stock.read"), ("nonce", "")]);
+    let response = issued(&redeem(&gatepost, &code(&mut browser, &asked)));
     response.assert_members("access_token expires_in scope token_type");
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
     assert_eq!(claims["aud"], "https://stock.example");
@@ -112,31 +93,27 @@ fn a_resource_alone_asks_for_the_scopes_behind_it() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let asked = |resource: &str| request_of("conf1", &[("scope", ""), ("resource", resource)]);
-    let response = issued(&redeem(
-        &gatepost,
-        &code(&mut browser, &asked("https://orders.example")),
-    ));
+    let asked_code = code(&mut browser, &asked("https://orders.example"));
+    let response = issued(&redeem(&gatepost, &asked_code));
     assert_eq!(response["scope"], "orders.read orders.write");
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
     assert_eq!(claims["aud"], "https://orders.example");
     assert_eq!(claims["scope"], response["scope"]);
-    browser
-        .get(&asked("https://nowhere.example"))
-        .assert_query("error", "invalid_target");
+    let refused = browser.get(&asked("https://nowhere.example"));
+    refused.assert_query("error", "invalid_target");
 }
 
 #[test]
 fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let long = "\u{1f600}".repeat(1_024);
-    let ascii = "n".repeat(1_024);
-    for nonce in [
-        "a b+c%20&d=e#\"\\<>'",
-        "\u{e9}\u{301} \u{202e}\u{4e2d}",
-        &ascii,
-        &long,
-    ] {
+    let (long, ascii) = ("\u{1f600}".repeat(1_024), "n".repeat(1_024));
+    let id_token = |code: &str| {
+        let tokens = issued(&redeem(&gatepost, code));
+        verified(&gatepost, text(&tokens, "id_token")).1
+    };
+    let odd = ["a b+c%20&d=e#\"\\<>'", "\u{e9}\u{301} \u{202e}\u{4e2d}"];
+    for nonce in [odd[0], odd[1], &ascii, &long] {
         let answer = browser.get(&request_of("conf1", &[("nonce", nonce)]));
         // Sealed, such a code is longer than a code may be, unless the nonce is short in bytes as
         // well.
@@ -145,18 +122,10 @@ fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
             assert!(nonce.len() > 1_024);
             continue;
         };
-        let (_, id) = verified(
-            &gatepost,
-            text(&issued(&redeem(&gatepost, &code)), "id_token"),
-        );
-        assert_eq!(id["nonce"], nonce);
+        assert_eq!(id_token(&code)["nonce"], nonce);
     }
     let code = code(&mut browser, &request_of("conf1", &[("nonce", "")]));
-    let (_, id) = verified(
-        &gatepost,
-        text(&issued(&redeem(&gatepost, &code)), "id_token"),
-    );
-    assert_eq!(id.get("nonce"), None);
+    assert_eq!(id_token(&code).get("nonce"), None);
 }
 
 #[test]
@@ -173,90 +142,49 @@ fn tokens_are_signed_with_the_algorithm_the_client_registered() {
         let code = code(&mut browser, &request_of(client_id, &[]));
         let response = issued(&redeem_with(&gatepost, client_id, &code, &[]));
         let (header, id) = verified(&gatepost, text(&response, "id_token"));
-        let alg = registration["id_token_signed_response_alg"]
-            .as_str()
-            .unwrap();
+        let alg = text(registration, "id_token_signed_response_alg");
         assert_eq!(header["alg"], alg);
-        assert_eq!(
-            id["at_hash"],
-            half_hash(alg, text(&response, "access_token")),
-            "{alg}"
-        );
-        let (header, _) = verified(&gatepost, text(&response, "access_token"));
-        assert_eq!(
-            header["alg"],
-            registration["access_token_signed_response_alg"]
-        );
+        let access_token = text(&response, "access_token");
+        assert_eq!(id["at_hash"], half_hash(alg, access_token), "{alg}");
+        let (header, _) = verified(&gatepost, access_token);
+        let alg = text(registration, "access_token_signed_response_alg");
+        assert_eq!(header["alg"], alg);
         userinfo(&gatepost, text(&response, "access_token")).assert_status_for(client_id, 200);
     }
 }
 
 #[test]
 fn a_client_shapes_its_tokens_by_its_registration() {
-    let clients = [
-        (
-            "shaped",
-            json!({
-                "access_token_lifetime": 120, "id_token_lifetime": 60, "always_include_user_claims_in_id_token": true,
-                "claims": {"department": "sales", "role": "robot"}
-            }),
-        ),
-        (
-            "byref",
-            json!({"access_token_type": "reference", "claims": {"department": "sales"}}),
-        ),
-    ];
-    let gatepost = Gatepost::start_with(
-        &with_clients(document(), &clients),
-        &[("GATEPOST_SCOPE_CLAIM", "array")],
-    );
+    let shaped = json!({
+        "access_token_lifetime": 120, "id_token_lifetime": 60, "always_include_user_claims_in_id_token": true,
+        "claims": {"department": "sales", "role": "robot"}
+    });
+    let by_reference = json!({"access_token_type": "reference", "claims": {"department": "sales"}});
+    let registered = with_clients(document(), &[("shaped", shaped), ("byref", by_reference)]);
+    let gatepost = Gatepost::start_with(&registered, &[("GATEPOST_SCOPE_CLAIM", "array")]);
     let mut browser = signed_in(&gatepost);
-    let shaped = code(
-        &mut browser,
-        &request_of(
-            "shaped",
-            &[("scope", "openid profile email roles stock.read")],
-        ),
-    );
-    let response = issued(&redeem_with(&gatepost, "shaped", &shaped, &[]));
+    let scope = "openid profile email roles stock.read";
+    let response = tokens(&gatepost, &mut browser, "shaped", scope);
     assert_eq!(response["expires_in"], 120);
     let (_, access) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(
-        access["scope"],
-        json!(["openid", "profile", "email", "roles", "stock.read"])
-    );
+    assert_eq!(access["scope"], json!(Vec::from_iter(scope.split(' '))));
     assert_eq!(access["department"], "sales");
     assert_eq!(access["role"], json!(["robot"]));
-    assert_eq!(
-        access["exp"].as_i64().unwrap() - access["iat"].as_i64().unwrap(),
-        120
-    );
+    assert_eq!(lifetime(&access), 120);
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!(
-        id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(),
-        60
-    );
+    assert_eq!(lifetime(&id), 60);
     assert_eq!(id["name"], "Alice Smith");
     assert_eq!(id["email_verified"], true);
     assert_eq!(id["role"], json!(["admin"]));
     assert_eq!(id.get("department"), None);
     // The user's own value goes before the client's.
-    let both = code(
-        &mut browser,
-        &request_of("shaped", &[("scope", "openid orders.read")]),
-    );
-    let response = issued(&redeem_with(&gatepost, "shaped", &both, &[]));
-    assert_eq!(
-        verified(&gatepost, text(&response, "access_token")).1["role"],
-        json!(["admin"])
-    );
+    let response = tokens(&gatepost, &mut browser, "shaped", "openid orders.read");
+    let (_, access) = verified(&gatepost, text(&response, "access_token"));
+    assert_eq!(access["role"], json!(["admin"]));
     userinfo(&gatepost, text(&response, "access_token")).assert_status(200);
 
-    let byref = code(
-        &mut browser,
-        &request_of("byref", &[("scope", "openid profile orders.read")]),
-    );
-    let response = issued(&redeem_with(&gatepost, "byref", &byref, &[]));
+    let scope = "openid profile orders.read";
+    let response = tokens(&gatepost, &mut browser, "byref", scope);
     let reference = text(&response, "access_token");
     let is_handle = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     assert!(reference.starts_with("gpa_"), "{reference}");
@@ -274,54 +202,28 @@ fn a_resource_narrows_the_token_and_a_foreign_one_leaves_the_code_usable() {
     let mut browser = signed_in(&gatepost);
     let scope = ("scope", "openid orders.read stock.read");
     let open = code(&mut browser, &request_of("conf1", &[scope]));
-    let bound = code(
-        &mut browser,
-        &request_of("conf1", &[scope, ("resource", ORDERS)]),
-    );
-    let eleven = [("resource", ORDERS); 11];
+    let bound = request_of("conf1", &[scope, ("resource", ORDERS)]);
+    let bound = code(&mut browser, &bound);
+    let [orders, stock, elsewhere] = [ORDERS, STOCK, "https://elsewhere.example"];
+    let (below, part) = ("https://orders.example/x", "https://orders.example#f");
     for (code, resources, error) in [
-        (
-            &open,
-            &[("resource", "https://elsewhere.example")][..],
-            "invalid_target",
-        ),
-        (
-            &open,
-            &[
-                ("resource", ORDERS),
-                ("resource", "https://elsewhere.example"),
-            ],
-            "invalid_target",
-        ),
-        (&open, &[("resource", "orders")], "invalid_target"),
-        (
-            &open,
-            &[("resource", "https://orders.example/x")],
-            "invalid_target",
-        ),
-        (
-            &open,
-            &[("resource", "https://orders.example#f")],
-            "invalid_target",
-        ),
-        (&open, &eleven, "invalid_request"),
-        (&bound, &[("resource", STOCK)], "invalid_target"),
-        (
-            &bound,
-            &[("resource", ORDERS), ("resource", STOCK)],
-            "invalid_target",
-        ),
+        (&open, &[elsewhere][..], "invalid_target"),
+        (&open, &[orders, elsewhere], "invalid_target"),
+        (&open, &["orders"], "invalid_target"),
+        (&open, &[below], "invalid_target"),
+        (&open, &[part], "invalid_target"),
+        (&open, &[orders; 11], "invalid_request"),
+        (&bound, &[stock], "invalid_target"),
+        (&bound, &[orders, stock], "invalid_target"),
     ] {
-        let answer = redeem_with(&gatepost, "conf1", code, resources);
+        let resources = resources.iter().map(|resource| ("resource", *resource));
+        let resources = Vec::from_iter(resources);
+        let answer = redeem_with(&gatepost, "conf1", code, &resources);
         answer.assert_refused(400, error, &format!("{resources:?}"));
     }
     assert_eq!(gatepost.database.count("grants"), 0);
-    let narrowed = issued(&redeem_with(
-        &gatepost,
-        "conf1",
-        &open,
-        &[("resource", STOCK), ("resource", STOCK)],
-    ));
+    let twice = [("resource", STOCK), ("resource", STOCK)];
+    let narrowed = issued(&redeem_with(&gatepost, "conf1", &open, &twice));
     let (_, claims) = verified(&gatepost, text(&narrowed, "access_token"));
     assert_eq!(claims["aud"], json!(STOCK));
     assert_eq!(claims["scope"], "openid stock.read");
@@ -334,10 +236,8 @@ fn a_resource_narrows_the_token_and_a_foreign_one_leaves_the_code_usable() {
 
 #[test]
 fn claims_asked_for_by_name_reach_the_tokens_they_were_asked_for() {
-    let document = with_clients(
-        document(),
-        &[("byref", json!({"access_token_type": "reference"}))],
-    );
+    let by_reference = json!({"access_token_type": "reference"});
+    let document = with_clients(document(), &[("byref", by_reference)]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let claims = json!({
@@ -346,10 +246,8 @@ fn claims_asked_for_by_name_reach_the_tokens_they_were_asked_for() {
     })
     .to_string();
     for client_id in ["conf1", "byref"] {
-        let code = code(
-            &mut browser,
-            &request_of(client_id, &[("scope", "openid"), ("claims", &claims)]),
-        );
+        let asked = [("scope", "openid"), ("claims", &*claims)];
+        let code = code(&mut browser, &request_of(client_id, &asked));
         let response = issued(&redeem_with(&gatepost, client_id, &code, &[]));
         let (_, id) = verified(&gatepost, text(&response, "id_token"));
         assert_eq!(id["name"], "Alice Smith");
@@ -371,20 +269,14 @@ fn the_tenant_and_the_provider_that_were_asked_for_are_named() {
     users.push(json!({"username": "alice", "tenant": "acme", "password": "another long password", "claims": {}}));
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = gatepost.browser();
-    let asked = request_of(
-        "acme-shop",
-        &[("acr_values", "idp:local"), ("scope", "openid")],
-    );
+    let wishes = [("acr_values", "idp:local"), ("scope", "openid")];
+    let asked = request_of("acme-shop", &wishes);
     let page = browser.visit(&asked);
-    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
-        .assert_status_for("the alice without a tenant", 200);
+    let other = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    other.assert_status_for("the alice without a tenant", 200);
     let answer = sign_in(&mut browser, &page, "alice", "another long password");
-    let response = issued(&redeem_with(
-        &gatepost,
-        "acme-shop",
-        &answer.query()["code"],
-        &[],
-    ));
+    let response = redeem_with(&gatepost, "acme-shop", &answer.code(), &[]);
+    let response = issued(&response);
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!(id["tenant"], "acme");
     assert_eq!(id["idp"], "local");
@@ -394,11 +286,7 @@ fn the_tenant_and_the_provider_that_were_asked_for_are_named() {
     userinfo(&gatepost, text(&response, "access_token")).assert_status(200);
     // A client that may no longer have users of that tenant gets none of their tokens.
     let late = code(&mut browser, &asked);
-    document["clients"]
-        .as_array_mut()
-        .unwrap()
-        .last_mut()
-        .unwrap()["tenants"] = json!(["other"]);
+    client(&mut document, "acme-shop")["tenants"] = json!(["other"]);
     gatepost.apply(&document);
     let answer = redeem_with(&gatepost, "acme-shop", &late, &[]);
     answer.assert_refused(400, "invalid_grant", "tenant taken away");
@@ -406,40 +294,27 @@ fn the_tenant_and_the_provider_that_were_asked_for_are_named() {
 
 #[test]
 fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
-    let (old, own) = (
-        json!({"access_token_typ": "JWT"}),
-        json!({"access_token_typ": "at+jwt"}),
-    );
+    let [old, own] = ["JWT", "at+jwt"].map(|typ| json!({"access_token_typ": typ}));
     let registered = with_clients(document(), &[("old", old), ("own", own)]);
     let mut gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let mut issued_to = |gatepost: &Gatepost, client_id: &str| {
-        let tokens = tokens(
-            gatepost,
-            &mut browser,
-            client_id,
-            "openid profile orders.read",
-        );
+        let scope = "openid profile orders.read";
+        let tokens = tokens(gatepost, &mut browser, client_id, scope);
         let (header, _) = verified(gatepost, text(&tokens, "access_token"));
         (tokens, header["typ"].as_str().unwrap().to_owned())
     };
     let (tokens, typ) = issued_to(&gatepost, "old");
     assert_eq!(typ, "JWT");
     let (access_token, id_token) = (text(&tokens, "access_token"), text(&tokens, "id_token"));
-    let of_old = [("Authorization", basic("old", CONF1_SECRET))];
-    let of_old: Vec<(&str, &str)> = of_old
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
     let is_active = |token: &str| {
-        issued(&gatepost.post("/connect/introspect", &of_old, &[("token", token)]))["active"]
-            == true
+        let told = gatepost.post_as("old", "/connect/introspect", &[("token", token)]);
+        issued(&told)["active"] == true
     };
     // A post ends nothing by itself.
     let hinted = |token: &str| {
-        gatepost
-            .post("/connect/endsession", &[], &[("id_token_hint", token)])
-            .status
+        let form = [("id_token_hint", token)];
+        gatepost.post("/connect/endsession", &[], &form).status
     };
     userinfo(&gatepost, access_token).assert_status(200);
     assert!(is_active(access_token));
@@ -449,16 +324,14 @@ fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
     assert_eq!(hinted(id_token), 303);
     let hint =
         |token: &str| authorize_path("old", RP1, &[("id_token_hint", token), ("prompt", "none")]);
-    gatepost.get(&hint(access_token)).assert_query(
-        "error_description",
-        "The id_token_hint is not an ID token of this issuer.",
-    );
-    gatepost
-        .get(&hint(id_token))
-        .assert_query("error", "login_required");
-    gatepost
-        .post("/connect/revocation", &of_old, &[("token", access_token)])
-        .assert_status(200);
+    let refused = gatepost.get(&hint(access_token));
+    let why = "The id_token_hint is not an ID token of this issuer.";
+    refused.assert_query("error_description", why);
+    let silent = gatepost.get(&hint(id_token));
+    silent.assert_query("error", "login_required");
+    let form = [("token", access_token)];
+    let revoked = gatepost.post_as("old", "/connect/revocation", &form);
+    revoked.assert_status(200);
     userinfo(&gatepost, access_token).assert_status(401);
     assert!(!is_active(access_token));
     // The installation's own word is for clients that say nothing.

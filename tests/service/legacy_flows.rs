@@ -4,34 +4,27 @@ use serde_json::{Value, json};
 
 use crate::support::claims::Says;
 use crate::support::flow::{
-    VERIFIER, authorize_path, code, issued, redeem_with, signed_in, with_clients,
+    authorize_path, code, issued, redeem_with, signed_in, with_clients, with_members,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::Answer;
+use crate::support::tables::rows_of;
 
 const GONE: &str = "2020-02-29";
 
 /// `past` could use them until 2020; `present` may for ten days to come; `open` says nothing.
 fn registered(last: &str) -> Value {
     let old = |changes: Value| {
-        let mut client = json!({
+        let client = json!({
             "grant_types": ["authorization_code", "implicit", "password"], "response_types": ["code", "code token"],
             "scope": "openid profile", "require_pkce": false, "allow_plain_pkce": true,
             "allow_access_tokens_via_browser": true,
         });
-        for (name, value) in changes.as_object().unwrap() {
-            client[name] = value.clone();
-        }
-        client
+        with_members(client, &changes)
     };
-    with_clients(
-        document(),
-        &[
-            ("past", old(json!({"legacy_until": GONE}))),
-            ("present", old(json!({"legacy_until": last}))),
-            ("open", old(json!({}))),
-        ],
-    )
+    let past = ("past", old(json!({"legacy_until": GONE})));
+    let present = ("present", old(json!({"legacy_until": last})));
+    with_clients(document(), &[past, present, ("open", old(json!({})))])
 }
 
 /// Days from today, by the clock of the database.
@@ -49,85 +42,47 @@ fn start() -> (Gatepost, String) {
     (gatepost, last)
 }
 
-/// Code, error, flow, and parameters.
-type Refused = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
+/// Code, error and flow of each, and the parameters that it differs in from a good request.
+const REQUESTS: &str = "
+    GP1110 | unauthorized_client | tokens through the browser | response_type=code token
+    GP1119 | invalid_request | neither PKCE nor nonce | code_challenge=&code_challenge_method=&nonce=
+    GP1122 | invalid_request | plain PKCE | code_challenge=a-challenge-of-more-than-43-characters-0123456789\
+        &code_challenge_method=plain";
 
-/// Each by the parameters that it differs in from a good request.
-const REQUESTS: [Refused; 3] = [
-    (
-        "GP1110",
-        "unauthorized_client",
-        "tokens through the browser",
-        &[("response_type", "code token")],
-    ),
-    (
-        "GP1119",
-        "invalid_request",
-        "neither PKCE nor nonce",
-        &[
-            ("code_challenge", ""),
-            ("code_challenge_method", ""),
-            ("nonce", ""),
-        ],
-    ),
-    (
-        "GP1122",
-        "invalid_request",
-        "plain PKCE",
-        &[
-            ("code_challenge", VERIFIER),
-            ("code_challenge_method", "plain"),
-        ],
-    ),
-];
-
-fn by_password(gatepost: &Gatepost, client_id: &str) -> Answer {
-    let form = [
-        ("grant_type", "password"),
-        ("username", "alice"),
-        ("password", ALICE_PASSWORD),
-        ("scope", "openid"),
-    ];
-    gatepost.token(client_id, &form)
+fn requests() -> Vec<([&'static str; 3], Vec<(&'static str, &'static str)>)> {
+    let row = |[reason, error, flow, changes]: [&'static str; 4]| {
+        let changes = changes.split('&').map(|change| change.split_once('='));
+        ([reason, error, flow], changes.map(Option::unwrap).collect())
+    };
+    rows_of(REQUESTS).into_iter().map(row).collect()
 }
 
-fn last_line(gatepost: &Gatepost) -> String {
-    let log = gatepost.log();
-    let line = log.lines().rev().find(|line| line.contains("/connect/"));
-    line.unwrap().to_owned()
+fn by_password(gatepost: &Gatepost, client_id: &str) -> Answer {
+    let grant = [("grant_type", "password"), ("scope", "openid")];
+    let person = [("username", "alice"), ("password", ALICE_PASSWORD)];
+    gatepost.token(client_id, &[grant, person].concat())
 }
 
 #[test]
 fn after_its_day_a_client_is_refused_what_oauth_2_1_has_no_more() {
     let (gatepost, _) = start();
     let mut browser = signed_in(&gatepost);
-    for (reason, error, case, changes) in REQUESTS {
-        let answer = browser.get(&authorize_path("past", RP1, changes));
+    for ([reason, error, case], changes) in requests() {
+        let answer = browser.get(&authorize_path("past", RP1, &changes));
         let location = answer.header("location").unwrap().to_owned();
         assert!(location.starts_with(RP1), "{case}: {location}");
         location.assert_says_for(case, &format!("error={error}"));
         assert!(location.contains("state=the-state"), "{case}: {location}");
-        let line = last_line(&gatepost);
+        let line = gatepost.last_line("/connect/");
         assert!(line.contains(reason), "{case}: {line}");
         line.assert_says_for(case, "legacy_until");
         for client_id in ["present", "open"] {
-            let answer = browser.get(&authorize_path(client_id, RP1, changes));
-            let location = answer.header("location").unwrap().to_owned();
-            assert!(
-                location.contains("code="),
-                "{case}, {client_id}: {location}"
-            );
+            let answer = browser.get(&authorize_path(client_id, RP1, &changes));
+            let case = format!("{case}, {client_id}");
+            answer.location().assert_says_for(case, "code=");
         }
-        let address = format!(
-            "{}{}",
-            gatepost.origin(),
-            authorize_path("past", RP1, changes)
-        );
+        let path = authorize_path("past", RP1, &changes);
+        let address = format!("{}{path}", gatepost.origin());
         let told = gatepost.run(&["explain", &address], "");
         let told = String::from_utf8_lossy(&told.stdout).into_owned();
         assert!(told.contains(reason), "{told}");
@@ -135,15 +90,13 @@ fn after_its_day_a_client_is_refused_what_oauth_2_1_has_no_more() {
     }
     let refused = by_password(&gatepost, "past");
     refused.assert_refused(400, "unauthorized_client", "password");
-    let line = last_line(&gatepost);
+    let line = gatepost.last_line("/connect/");
     assert!(line.contains("GP1203"), "{line}");
     line.assert_says("legacy_until");
     issued(&by_password(&gatepost, "present"));
     // All else goes on: PKCE with S256, or a nonce that comes back.
-    for changes in [
-        &[][..],
-        &[("code_challenge", ""), ("code_challenge_method", "")],
-    ] {
+    let without_pkce = [("code_challenge", ""), ("code_challenge_method", "")];
+    for changes in [&[][..], &without_pkce] {
         let code = code(&mut browser, &authorize_path("past", RP1, changes));
         let sent: &[(&str, &str)] = match changes.is_empty() {
             true => &[],
@@ -162,8 +115,8 @@ fn uses(gatepost: &Gatepost) -> Vec<(String, String, String)> {
 
 fn use_all(gatepost: &Gatepost, client_id: &str) {
     let mut browser = signed_in(gatepost);
-    for (_, _, _, changes) in REQUESTS {
-        browser.get(&authorize_path(client_id, RP1, changes));
+    for (_, changes) in requests() {
+        browser.get(&authorize_path(client_id, RP1, &changes));
     }
     by_password(gatepost, client_id);
 }
@@ -185,29 +138,22 @@ fn the_last_use_of_each_flow_is_kept_and_told() {
         "tokens through the browser",
     ];
     let written = uses(&gatepost);
-    let named: Vec<(&str, &str)> = written
+    let named = written
         .iter()
-        .map(|(client_id, flow, _)| (client_id.as_str(), flow.as_str()))
-        .collect();
-    assert_eq!(named, flows.map(|flow| ("present", flow)));
+        .map(|(client_id, flow, _)| (&**client_id, &**flow));
+    assert_eq!(Vec::from_iter(named), flows.map(|flow| ("present", flow)));
     let day_of = "SELECT DISTINCT to_char(date '1970-01-01' + day, 'YYYY-MM-DD') FROM flow_uses";
     let today: String = gatepost.database.value(day_of, &[]);
     gatepost.serve();
-    let told = format!(
-        "password grant (open, past [until {GONE}], present [until {last}, last used {today}])"
-    );
-    gatepost.await_log("the last use among the weak settings", |log| {
-        log.contains(&told)
-    });
+    let present = format!("present [until {last}, last used {today}]");
+    let told = format!("password grant (open, past [until {GONE}], {present})");
+    let what = "the last use among the weak settings";
+    gatepost.await_log(what, |log| log.contains(&told));
     // Another day that ends them is told before it is applied, with the last use.
     let next = day(&gatepost, 20);
-    let clients: Vec<Value> = registered(&next)["clients"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|client| client["client_id"] == "present")
-        .cloned()
-        .collect();
+    let mut changed = registered(&next);
+    let clients = changed["clients"].as_array_mut().unwrap();
+    clients.retain(|client| client["client_id"] == "present");
     let changed = json!({ "clients": clients }).to_string();
     let output = gatepost.run(&["plan", "-"], &changed);
     let plan = String::from_utf8(output.stdout).unwrap();
@@ -239,42 +185,27 @@ fn a_day_that_is_none_is_refused_and_client_test_tells_the_grade() {
         "token_endpoint_auth_signing_alg": "ES256", "require_pushed_authorization_requests": true,
         "id_token_signed_response_alg": "ES256", "access_token_signed_response_alg": "ES256", "scope": "openid",
     });
-    let strict = with_clients(
-        json!({"clients": [document()["clients"][0]]}),
-        &[("strict", strict)],
-    );
+    let first = json!({"clients": [document()["clients"][0]]});
+    let strict = with_clients(first, &[("strict", strict)]);
     gatepost.apply(&json!({"clients": [strict["clients"][1]]}));
     let tested = |client_id: &str| {
         let output = gatepost.run(&["client", "test", client_id], "");
         String::from_utf8(output.stdout).unwrap()
     };
+    let wants = "OAuth 2.1 wants: code instead of";
+    let open = format!("it uses legacy flows; {wants}");
+    let until = format!("it uses legacy flows until {last}; {wants}");
+    let keeps = "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", ";
+    let keys = format!("{keeps}and: token_endpoint_auth_method must be private_key_jwt");
+    let left_out = format!("{keeps}which fills in what the registration leaves out");
     for (client_id, said) in [
-        (
-            "open",
-            String::from("it uses legacy flows; OAuth 2.1 wants: code instead of"),
-        ),
-        (
-            "present",
-            format!("it uses legacy flows until {last}; OAuth 2.1 wants: code instead of"),
-        ),
-        (
-            "past",
-            String::from("it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: "),
-        ),
-        (
-            "conf1",
-            String::from(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: token_endpoint_auth_method must be private_key_jwt",
-            ),
-        ),
-        (
-            "strict",
-            String::from(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what the registration leaves out",
-            ),
-        ),
+        ("open", &open),
+        ("present", &until),
+        ("past", &format!("{keeps}and: ")),
+        ("conf1", &keys),
+        ("strict", &left_out),
     ] {
         let told = tested(client_id);
-        assert!(told.contains(&said), "{client_id}: {told}");
+        told.assert_says_for(client_id, said);
     }
 }

@@ -25,27 +25,15 @@ pub(super) fn registered() -> Value {
     let users = registered["users"].as_array_mut().unwrap();
     let address = |text: &str| json!({"email": text, "email_verified": true});
     users[1]["claims"] = address("bob@example.com");
-    for (name, password, claims) in [
-        ("ann", Some(BOB_PASSWORD), address("shared@example.com")),
-        ("ben", Some(BOB_PASSWORD), address("shared@example.com")),
-        ("carol", None, address("carol@example.com")),
-        (
-            "dora",
-            Some(BOB_PASSWORD),
-            json!({"email": "dora@example.com"}),
-        ),
-        (
-            "emil",
-            Some(BOB_PASSWORD),
-            json!({"email": "emil@bücher.example", "email_verified": true}),
-        ),
+    for (name, claims) in [
+        ("ann", address("shared@example.com")),
+        ("ben", address("shared@example.com")),
+        ("dora", json!({"email": "dora@example.com"})),
+        ("emil", address("emil@bücher.example")),
     ] {
-        let mut user = json!({"username": name, "claims": claims});
-        if let Some(password) = password {
-            user["password"] = json!(password);
-        }
-        users.push(user);
+        users.push(json!({"username": name, "claims": claims, "password": BOB_PASSWORD}));
     }
+    users.push(json!({"username": "carol", "claims": address("carol@example.com")}));
     registered
 }
 
@@ -124,10 +112,8 @@ fn who_forgot_their_password_sets_another_and_goes_on_where_they_came_from() {
     }
     let mut browser = gatepost.browser();
     let opened = browser.get(letter.link());
-    is_over(
-        &gatepost.browser().get(opened.location()),
-        "another browser",
-    );
+    let stranger = gatepost.browser().get(opened.location());
+    is_over(&stranger, "another browser");
     let page = browser.follow(opened);
     assert!(page.text().contains("alice"), "{}", page.text());
     let forged = [
@@ -211,10 +197,8 @@ fn the_page_is_the_same_for_everybody_and_takes_only_what_may_be_a_name() {
     let forged = [("form_token", "x"), ("name", "alice")];
     let again = browser.post(&page.action(), &forged);
     again.assert_says("no longer up to date");
-    let stranger = gatepost.browser().post(
-        &page.action(),
-        &[("form_token", &page.form_token()), ("name", "alice")],
-    );
+    let form = [("form_token", &*page.form_token()), ("name", "alice")];
+    let stranger = gatepost.browser().post(&page.action(), &form);
     assert!(stranger.text().contains("no longer up to date"));
     await_that("the letter that is withheld is told", SOON, || {
         let limits: Vec<Value> = events(&gatepost, "letter_withheld");
@@ -224,15 +208,8 @@ fn the_page_is_the_same_for_everybody_and_takes_only_what_may_be_a_name() {
     // Alice's three, and the one that tells Carol that she has no password.
     let mut told: Vec<String> = (1..=4).flat_map(|at| mailbox.letter(at).to).collect();
     told.sort();
-    assert_eq!(
-        told,
-        [
-            "alice@example.com",
-            "alice@example.com",
-            "alice@example.com",
-            "carol@example.com"
-        ]
-    );
+    let [alice, carol] = ["alice@example.com", "carol@example.com"];
+    assert_eq!(told, [alice, alice, alice, carol]);
     assert_eq!(mailbox.count(), 4);
 }
 
@@ -267,11 +244,8 @@ fn accounts_of_strangers_push_nobody_out_of_their_letter() {
     );
     let letter = letter_of(&gatepost, &mailbox, "owner@example.com");
     assert_eq!(letter.to, ["owner@example.com"]);
-    assert!(
-        letter.text.contains("Account: owner\nhttp") && !letter.text.contains("stranger"),
-        "{}",
-        letter.text
-    );
+    letter.text.assert_says("Account: owner\nhttp");
+    letter.text.assert_says_not("stranger");
 }
 
 #[test]
@@ -285,15 +259,8 @@ fn who_has_a_second_factor_shows_it_before_they_set_a_password() {
     let page = browser.visit(letter.link());
     assert!(!page.text().contains("new_password"), "{}", page.text());
     // The password's form cannot be posted past it.
-    let skipped = browser.post(
-        &page.action(),
-        &[
-            ("form_token", &page.form_token()),
-            ("new_password", NEW),
-            ("new_password_again", NEW),
-        ],
-    );
-    assert!(!skipped.text().contains("new_password"));
+    let skipped = set(&mut browser, &page, NEW);
+    skipped.assert_says_not("new_password");
     assert!(signs_in_to_code(&gatepost, ALICE_PASSWORD), "nothing yet");
     let wrong = browser.submit(&page, &[("code", &phone.code(-1))]);
     assert!(wrong.text().contains("not correct") || wrong.text().contains("not right"));
@@ -352,11 +319,10 @@ fn without_a_mail_server_there_is_no_trace_of_letters() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(!page.text().contains("Forgot"), "{}", page.text());
+    page.assert_says_not("Forgot");
     let address = page.action().replace("/login?", "/login/forgotten?");
-    browser
-        .get(&address)
-        .assert_error_page(404, "GP1007", "no page");
+    let answer = browser.get(&address);
+    answer.assert_error_page(404, "GP1007", "no page");
     let account = signed_in(&gatepost).get("/account");
     assert!(!account.text().contains("new_address"));
     assert_eq!(gatepost.get("/account/address").status, 404);
@@ -380,13 +346,10 @@ fn invitations_go_by_mail_and_verify_the_address() {
     assert_eq!(page.attribute("id=\"username\"", "value").unwrap(), "carol");
     sign_in(&mut browser, &page, "carol", NEW).assert_leads_to("/start");
     let account = browser.visit("/account");
-    assert!(account.text().contains("carol@example.com"));
-    assert!(!account.text().contains("is not confirmed"));
-    let claims = "{\"email\": \"fritz@example.com\", \"locale\": \"de-AT\"}";
-    let add = [
-        "user", "add", "fritz", "--claims", claims, "--invite", "--mail",
-    ];
-    gatepost.run_well(&add, "");
+    account.assert_says("carol@example.com");
+    account.assert_says_not("is not confirmed");
+    let claims = "{\"email\":\"fritz@example.com\",\"locale\":\"de-AT\"}";
+    gatepost.run_line(&format!("user add fritz --claims {claims} --invite --mail"));
     let letter = mailbox.letter(2);
     assert_eq!(letter.subject, "Ihr Konto bei Gatepost");
     let reset = gatepost.run_well(&["user", "reset", "bob", "--mail"], "");
@@ -401,7 +364,7 @@ fn invitations_go_by_mail_and_verify_the_address() {
         (&["mail", "test", "a b@example.com"], "ADDRESS"),
     ] {
         let text = gatepost.refusal(arguments, "");
-        assert!(text.contains(told), "{arguments:?}: {text}");
+        text.assert_says_for(format!("{arguments:?}"), told);
     }
     assert!(!gatepost.run_well(&["user", "list"], "").contains("gina"));
     let said = gatepost.run_well(&["mail", "test", "you@example.com"], "");
@@ -415,18 +378,13 @@ fn a_letter_that_no_page_asked_for_speaks_the_language_of_the_house_unless_the_p
     let mailbox = Mailbox::open();
     let gatepost = start_with(&mailbox, &[("GATEPOST_LANGUAGE", "de")]);
     let invite = |name: &str, claims: Value| {
-        let claims = claims.to_string();
-        let add = [
-            "user", "add", name, "--claims", &claims, "--invite", "--mail",
-        ];
-        gatepost.run_well(&add, "");
+        let add = format!("user add {name} --claims {claims} --invite --mail");
+        gatepost.run_line(&add);
     };
     invite("fritz", json!({"email": "fritz@example.com"}));
     assert_eq!(mailbox.letter(1).subject, "Ihr Konto bei Gatepost");
-    invite(
-        "gina",
-        json!({"email": "gina@example.com", "locale": "en-GB"}),
-    );
+    let british = json!({"email": "gina@example.com", "locale": "en-GB"});
+    invite("gina", british);
     assert_eq!(mailbox.letter(2).subject, "Your account at Gatepost");
     // A page that asks says in what language.
     ask(&gatepost, "bob");
@@ -439,6 +397,29 @@ pub(super) fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> An
     browser.submit_to("/account", &page, fields)
 }
 
+fn change_address(browser: &mut Browser, new: &str) -> Answer {
+    let fields = [("decision", "change_address"), ("new_address", new)];
+    post_account(browser, &fields)
+}
+
+/// A page of alice's says that her password is changed.
+fn change_password(submit: impl FnOnce(&[(&str, &str)]) -> Answer) {
+    let fields = [
+        ("decision", "change_password"),
+        ("present_password", ALICE_PASSWORD),
+        ("new_password", NEW),
+        ("new_password_again", NEW),
+    ];
+    submit(&fields).assert_says("changed");
+}
+
+fn bob_signed_in(gatepost: &Gatepost) -> Browser {
+    let mut bob = gatepost.browser();
+    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut bob, &page, "bob", BOB_PASSWORD).assert_status(303);
+    bob
+}
+
 #[test]
 fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     let mailbox = Mailbox::open();
@@ -446,26 +427,19 @@ fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     let mut before = signed_in(&gatepost);
     let mut browser = signed_in(&gatepost);
     for wrong in ["", "alice", "a@b.example, c@d.example", "<a@b.example>"] {
-        let fields = [("decision", "change_address"), ("new_address", wrong)];
-        let answer = post_account(&mut browser, &fields);
-        assert!(answer.text().contains("Enter an e-mail address"), "{wrong}");
+        let answer = change_address(&mut browser, wrong);
+        answer.assert_says_for(wrong, "Enter an e-mail address");
     }
-    let fields = [
-        ("decision", "change_address"),
-        ("new_address", "new@example.com"),
-    ];
-    let answer = post_account(&mut browser, &fields);
+    let answer = change_address(&mut browser, "new@example.com");
     answer.assert_says("is on its way to");
     let letter = mailbox.letter(1);
     assert_eq!(letter.to, ["new@example.com"]);
     // Not for a stranger or somebody else, not in a session that began before, not by looking, and
     // not without the form's token.
-    let mut bob = gatepost.browser();
-    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
-    assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+    let mut bob = bob_signed_in(&gatepost);
     for other in [&mut before, &mut bob] {
         let page = other.visit(letter.link());
-        assert!(page.text().contains("Sign in first"), "{}", page.text());
+        page.assert_says("Sign in first");
     }
     let stranger = gatepost.browser().visit(letter.link());
     stranger.assert_says("Sign in first");
@@ -480,8 +454,7 @@ fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     assert_eq!(notice.to, ["alice@example.com"]);
     assert!(notice.text.contains("another e-mail address"));
     is_over(&browser.visit(letter.link()), "used");
-    let claims = gatepost.run_well(&["user", "show", "alice", "--json"], "");
-    let claims: Value = serde_json::from_str(&claims).unwrap();
+    let claims = gatepost.shown("user show alice --json");
     assert_eq!(claims["claims"]["email"], "new@example.com");
     assert_eq!(claims["claims"]["email_verified"], true);
     assert_eq!(events(&gatepost, "address_changed").len(), 1);
@@ -494,12 +467,9 @@ fn an_address_that_two_ask_for_is_the_first_ones_who_confirms_it() {
         let mailbox = Mailbox::open();
         let gatepost = start_with(&mailbox, &[("GATEPOST_SIGN_IN_WITH", sign_in_with)]);
         let mut alice = signed_in(&gatepost);
-        let mut bob = gatepost.browser();
-        let page = bob.visit(&authorize_path("conf1", RP1, &[]));
-        assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+        let mut bob = bob_signed_in(&gatepost);
         let confirm = |browser: &mut Browser, number: usize, address: &str| {
-            let fields = [("decision", "change_address"), ("new_address", address)];
-            post_account(browser, &fields);
+            change_address(browser, address);
             let letter = mailbox.letter(number);
             browser.visit(letter.link())
         };
@@ -510,8 +480,7 @@ fn an_address_that_two_ask_for_is_the_first_ones_who_confirms_it() {
         // The third letter tells Alice's old address.
         mailbox.letter(3);
         is_over(&bob.submit(&of_bob, &[]), sign_in_with);
-        let shown = gatepost.run_well(&["user", "show", "bob", "--json"], "");
-        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let shown = gatepost.shown("user show bob --json");
         assert_eq!(shown["claims"]["email"], "bob@example.com");
         assert_eq!(events(&gatepost, "address_changed").len(), 1);
         let shared = events(&gatepost, "address_shared");
@@ -524,19 +493,11 @@ fn people_are_told_of_changes_of_their_ways_in() {
     let mailbox = Mailbox::open();
     let gatepost = start(&mailbox);
     let mut browser = signed_in(&gatepost);
-    let fields = [
-        ("decision", "change_password"),
-        ("present_password", ALICE_PASSWORD),
-        ("new_password", NEW),
-        ("new_password_again", NEW),
-    ];
-    let answer = post_account(&mut browser, &fields);
-    assert!(answer.text().contains("changed"), "{}", answer.text());
+    change_password(|fields| post_account(&mut browser, fields));
     let letter = mailbox.letter(1);
     assert_eq!(letter.subject, "Your account at Gatepost was changed");
-    letter
-        .text
-        .assert_says("password of your account was set or changed");
+    let told = "password of your account was set or changed";
+    letter.text.assert_says(told);
 }
 
 /// Each is a way in that stays when the password changes.
@@ -553,17 +514,13 @@ fn people_are_told_of_new_recovery_codes_and_of_accounts_elsewhere() {
     house.unlink(&mut alice, "Sign-in other");
     // They leave on two threads, so any may come first.
     let letters = [1, 2, 3, 4].map(|number| mailbox.letter(number));
-    assert!(
-        letters
-            .iter()
-            .all(|letter| letter.to == ["alice@example.com"])
-    );
+    for letter in &letters {
+        assert_eq!(letter.to, ["alice@example.com"]);
+    }
+    let recovery_codes = "New recovery codes were made; the old ones no longer work.";
     for (told, times) in [
         ("second factor was added", 1),
-        (
-            "New recovery codes were made; the old ones no longer work.",
-            1,
-        ),
+        (recovery_codes, 1),
         ("was linked to your account", 1),
         ("is no longer linked to your account", 1),
     ] {
@@ -591,9 +548,8 @@ fn no_letter_goes_to_an_address_that_only_a_provider_without_trust_calls_verifie
         let issuer = house.up.issuer();
         let link = ["user", "link", "carol", "--issuer", issuer];
         gatepost.run_well(&[&link[..], &["--subject", "carol-there"]].concat(), "");
-        house
-            .up
-            .plan(|plan| plan.subject = String::from("carol-there"));
+        let carol = String::from("carol-there");
+        house.up.plan(|plan| plan.subject = carol);
         house.through(&mut Traveller::new(), "up").unwrap();
 
         for command in [
@@ -623,21 +579,11 @@ fn no_letter_goes_to_an_address_that_only_a_provider_without_trust_calls_verifie
             assert_eq!(letters_to(UP).len(), expected, "{changes}: {why}");
         };
         let expected = |letters: usize| if is_trusted { letters } else { 0 };
-        let fields = [
-            ("decision", "change_password"),
-            ("present_password", ALICE_PASSWORD),
-            ("new_password", NEW),
-            ("new_password_again", NEW),
-        ];
-        let answer = house.post(&mut alice, &fields);
-        assert!(answer.text().contains("changed"), "{}", answer.text());
+        change_password(|fields| house.post(&mut alice, fields));
         await_all_to_up("bob", "bob@example.com", expected(4), "a new password");
 
-        let fields = [
-            ("decision", "change_address"),
-            ("new_address", "new@example.com"),
-        ];
-        house.post(&mut alice, &fields);
+        let new = ("new_address", "new@example.com");
+        house.post(&mut alice, &[("decision", "change_address"), new]);
         await_that("the letter to the new address", SOON, || {
             !letters_to("new@example.com").is_empty()
         });
@@ -686,13 +632,11 @@ fn letters_speak_the_language_of_the_page_and_name_where_help_is() {
     let mailbox = Mailbox::open();
     let help = "https://help.example/sign-in";
     let brand = "Köln =?utf-8?Q?x?=, <a@b.example>";
-    let gatepost = start_with(
-        &mailbox,
-        &[
-            ("GATEPOST_BRAND_HELP_URL", help),
-            ("GATEPOST_BRAND_NAME", brand),
-        ],
-    );
+    let settings = [
+        ("GATEPOST_BRAND_HELP_URL", help),
+        ("GATEPOST_BRAND_NAME", brand),
+    ];
+    let gatepost = start_with(&mailbox, &settings);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[("ui_locales", "pl")]));
     assert!(page.text().contains(help), "{}", page.text());
@@ -733,10 +677,8 @@ fn password_and_letter_leave_only_under_tls_with_the_right_name() {
     let send = |mailbox: &Mailbox, scheme: &str| {
         let url = format!("{scheme}://postbox@localhost:{}", mailbox.port);
         let settings = secured_settings(&keys, &url);
-        let settings: Vec<(&str, &str)> = settings
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let settings = settings.iter().map(|(name, value)| (*name, &**value));
+        let settings: Vec<(&str, &str)> = settings.collect();
         let gatepost = Gatepost::prepare(&settings);
         let output = gatepost.run(&["mail", "test", "you@example.com"], "");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
@@ -804,9 +746,8 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
     mailbox.becomes("never");
     ask(&gatepost, "bob");
     await_that("it is given up", SOON, || {
-        gatepost
-            .log()
-            .contains("was not sent: permanent error (554)")
+        let log = gatepost.log();
+        log.contains("was not sent: permanent error (554)")
     });
     let tries = || gatepost.log().matches("is tried again").count();
     let before = tries();
@@ -888,11 +829,9 @@ fn time_tells_nobody_who_exists() {
             "limited" => String::from("192.0.2.1"),
             _ => format!("198.18.{high}.{low}"),
         };
-        let answer = connection.post(
-            &action,
-            &[("Cookie", &cookie), ("X-Forwarded-For", &source)],
-            &[("form_token", &token), ("name", name)],
-        );
+        let headers = [("Cookie", &*cookie), ("X-Forwarded-For", &source)];
+        let form = [("form_token", &*token), ("name", name)];
+        let answer = connection.post(&action, &headers, &form);
         assert_eq!(answer.status, 200, "{}", answer.text());
     };
     for name in ["alice", "bob", "limited"] {

@@ -19,28 +19,18 @@ fn encodings(letter: &Letter) -> [&str; 2] {
 /// The addresses of the buttons.
 fn buttons(letter: &Letter) -> Vec<String> {
     let links = letter.html().split("href=\"").skip(1);
-    links
-        .map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"))
-        .collect()
+    let link = |rest: &str| rest.split('"').next().unwrap().replace("&amp;", "&");
+    links.map(link).collect()
 }
 
 #[track_caller]
 fn assert_says(letter: &Letter, lines: &[&str]) {
     for line in lines {
-        assert!(
-            letter.text.lines().any(|one| one == *line),
-            "{line}: {}",
-            letter.text
-        );
-        let escaped = line
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;");
-        assert!(
-            letter.html().contains(&escaped),
-            "{line}: {}",
-            letter.html()
-        );
+        let (text, html) = (&letter.text, letter.html());
+        assert!(text.lines().any(|one| one == *line), "{line}: {text}");
+        let escaped = line.replace('&', "&amp;").replace('<', "&lt;");
+        let escaped = escaped.replace('>', "&gt;");
+        assert!(html.contains(&escaped), "{line}: {html}");
     }
 }
 
@@ -104,40 +94,24 @@ fn names_are_escaped_cut_and_cleaned() {
 fn ascii_goes_as_it_is_and_headers_are_encoded_only_where_they_must_be() {
     let mailbox = Mailbox::open();
     let cases = [
-        ("Wonderland", "en", "From: Wonderland <", false),
-        (
-            "Wonderland, Inc.",
-            "en",
-            "From: \"Wonderland, Inc.\" <",
-            false,
-        ),
-        (
-            "\u{202e}Wonder\u{2066}land",
-            "en",
-            "From: Wonderland <",
-            false,
-        ),
-        ("Köln", "en", "From: =?utf-8?B?S8O2bG4=?= <", true),
-        ("Wonderland", "ja", "From: Wonderland <", true),
+        ("Wonderland", "en", "Wonderland", false),
+        ("Wonderland, Inc.", "en", "\"Wonderland, Inc.\"", false),
+        ("\u{202e}Wonder\u{2066}land", "en", "Wonderland", false),
+        ("Köln", "en", "=?utf-8?B?S8O2bG4=?=", true),
+        ("Wonderland", "ja", "Wonderland", true),
     ];
     for (number, (brand, language, sender, is_encoded)) in (1..).zip(cases) {
-        let settings = [
-            ("GATEPOST_BRAND_NAME", brand),
-            ("GATEPOST_LANGUAGE", language),
-        ];
-        let gatepost = start_with(&mailbox, &settings);
+        let brand_name = ("GATEPOST_BRAND_NAME", brand);
+        let gatepost = start_with(&mailbox, &[brand_name, ("GATEPOST_LANGUAGE", language)]);
         gatepost.run_well(&["user", "reset", "bob", "--mail"], "");
         let letter = mailbox.letter(number);
-        assert!(letter.raw.contains(sender), "{}", letter.raw);
+        let sender = format!("From: {sender} <");
+        assert!(letter.raw.contains(&sender), "{}", letter.raw);
         let plain = brand.replace(['\u{202e}', '\u{2066}'], "");
         assert_eq!(letter.read["sender"], json!(plain));
         assert!(letter.subject.contains(&plain), "{}", letter.subject);
-        assert_eq!(
-            letter.raw.contains("\r\nSubject: =?"),
-            is_encoded,
-            "{}",
-            letter.raw
-        );
+        let raw = &letter.raw;
+        assert_eq!(raw.contains("\r\nSubject: =?"), is_encoded, "{raw}");
         // The brand is in the title of the document, too.
         let expected = match (language, is_encoded) {
             ("en", false) => ["7bit", "7bit"],
@@ -153,15 +127,12 @@ fn a_notice_says_when_by_which_browser_from_where_and_what_to_press() {
     let mailbox = Mailbox::open();
     let gatepost = start_with(&mailbox, &[]);
     let mut browser = signed_in(&gatepost);
-    browser
-        .headers
-        .push((String::from("User-Agent"), FIREFOX.to_owned()));
-    let fields = [
-        ("decision", "change_password"),
-        ("present_password", ALICE_PASSWORD),
-        ("new_password", "a password of her own choosing"),
-        ("new_password_again", "a password of her own choosing"),
-    ];
+    let firefox = (String::from("User-Agent"), FIREFOX.to_owned());
+    browser.headers.push(firefox);
+    let new = "a password of her own choosing";
+    let present = ("present_password", ALICE_PASSWORD);
+    let change = [("decision", "change_password"), present];
+    let fields = [change, [("new_password", new), ("new_password_again", new)]].concat();
     let answer = post_account(&mut browser, &fields);
     assert!(answer.text().contains("changed"), "{}", answer.text());
     let letter = mailbox.letter(1);
@@ -183,23 +154,15 @@ fn a_notice_says_when_by_which_browser_from_where_and_what_to_press() {
                WHERE event = 'password_changed'";
     let row = gatepost.database.client().query_one(sql, &[]).unwrap();
     let moment: String = row.get(0);
-    let when = letter
-        .text
-        .lines()
-        .find_map(|line| line.strip_prefix("When: "));
-    assert_eq!(when.unwrap().len(), format!("{moment} UTC").len());
-    assert!(
-        when.unwrap().starts_with(moment.split_once(':').unwrap().0),
-        "{moment}"
-    );
+    let mut lines = letter.text.lines();
+    let when = lines.find_map(|line| line.strip_prefix("When: ")).unwrap();
+    assert_eq!(when.len(), format!("{moment} UTC").len());
+    let hour = moment.split_once(':').unwrap().0;
+    assert!(when.starts_with(hour), "{moment}: {when}");
     let account = format!("{}/account", gatepost.origin());
     assert_eq!(buttons(&letter), [account.as_str()]);
-    assert!(
-        signed_in_by(&gatepost)
-            .get("/account")
-            .text()
-            .contains("Sign out everywhere else")
-    );
+    let account = signed_in_by(&gatepost).get("/account");
+    account.assert_says("Sign out everywhere else");
 }
 
 /// Bob, who is signed in twice.
@@ -214,6 +177,11 @@ fn signed_in_by(gatepost: &Gatepost) -> crate::support::http::Browser {
     browser
 }
 
+fn change_address(gatepost: &Gatepost, new: &str) {
+    let fields = [("decision", "change_address"), ("new_address", new)];
+    post_account(&mut signed_in(gatepost), &fields);
+}
+
 #[test]
 fn links_that_lead_to_no_application_are_short() {
     let mailbox = Mailbox::open();
@@ -226,11 +194,7 @@ fn links_that_lead_to_no_application_are_short() {
     let page = stranger.visit(link.trim());
     stranger.submit(&page, &[("address", "somebody.new@example.com")]);
     mailbox.letter(4);
-    let fields = [
-        ("decision", "change_address"),
-        ("new_address", "alice.liddell@example.com"),
-    ];
-    post_account(&mut signed_in(&gatepost), &fields);
+    change_address(&gatepost, "alice.liddell@example.com");
     mailbox.letter(5);
     for number in 1..=5 {
         let letter = mailbox.letter(number);
@@ -251,11 +215,7 @@ fn nothing_that_people_chose_stands_in_a_letter_to_an_address_that_may_be_somebo
     let mut document = registered();
     document["users"][0]["claims"]["name"] = json!("Buy at evil.example");
     let gatepost = Gatepost::start_with(&document, &mailbox.settings());
-    let fields = [
-        ("decision", "change_address"),
-        ("new_address", "you@example.com"),
-    ];
-    post_account(&mut signed_in(&gatepost), &fields);
+    change_address(&gatepost, "you@example.com");
     let letter = mailbox.letter(1);
     assert_eq!(letter.to, ["you@example.com"]);
     for part in [&letter.text, letter.html(), &letter.subject] {

@@ -3,15 +3,14 @@
 //! neighbours.
 
 use std::collections::BTreeMap;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
 use crate::support::device::{DEVICE_CODE, enter, start, user_code};
 use crate::support::flow::{
-    code, decode_jwt, redeem, request_of, sign_in, signed_in, with_clients,
+    decode_jwt, redeem, request_of, sign_in, signed_in, text, with_clients, with_further_clients,
+    with_members,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser, free_port};
@@ -19,78 +18,63 @@ use crate::support::signer::now;
 use crate::support::tables::rows_of;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
-use crate::support::waiting::SOON;
+use crate::support::waiting::{SOON, await_that};
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
 /// Names and display names of every provider, those of hidden ones among them.
-const NAMES: [&str; 10] = [
-    "corp",
-    "Corporate",
-    "hub-1",
-    "Zebra hub",
-    "acme-ad",
-    "ACME directory",
-    "former",
-    "Former one",
-    "away",
-    "Far away",
-];
+const NAMES: &str =
+    "corp|Corporate|hub-1|Zebra hub|acme-ad|ACME directory|former|Former one|away|Far away";
 /// What the page says when a provider cannot be reached.
 const UNAVAILABLE: &str = "the other service is not available at the moment";
 
 /// Clients by what they allow, and five providers: two for everybody, one of a tenant, one
 /// disabled, one that is away.
 fn registered(upstream: &Upstream) -> Value {
-    let allowing = |names: &[&str]| json!({"identity_providers": names});
-    let mut registered = with_clients(
-        document(),
-        &[
-            ("local-only", allowing(&["local"])),
-            ("corp-only", allowing(&["corp"])),
-            ("two", allowing(&["hub-1", "corp"])),
-            ("former-only", allowing(&["former"])),
-            ("former-or-local", allowing(&["former", "local"])),
-            ("away-only", allowing(&["away"])),
-            ("away-or-local", allowing(&["away", "local"])),
-            (
-                "acme-only",
-                json!({"identity_providers": ["acme-ad", "local"], "tenants": ["acme"]}),
-            ),
-            (
-                "asking",
-                json!({"identity_providers": ["corp"], "require_consent": true}),
-            ),
-        ],
-    );
+    let allowing = |names: &str| json!({"identity_providers": Vec::from_iter(names.split(' '))});
+    let of_acme = json!({"identity_providers": ["acme-ad", "local"], "tenants": ["acme"]});
+    let asking = json!({"identity_providers": ["corp"], "require_consent": true});
+    let clients = [
+        ("local-only", allowing("local")),
+        ("corp-only", allowing("corp")),
+        ("two", allowing("hub-1 corp")),
+        ("former-only", allowing("former")),
+        ("former-or-local", allowing("former local")),
+        ("away-only", allowing("away")),
+        ("away-or-local", allowing("away local")),
+        ("acme-only", of_acme),
+        ("asking", asking),
+    ];
+    let registered = with_clients(document(), &clients);
     let tv = json!({
         "client_id": "tv", "client_name": "Television", "grant_types": [DEVICE_CODE], "response_types": [], "redirect_uris": [],
         "scope": "openid profile", "token_endpoint_auth_method": "none", "identity_providers": ["local", "corp"]
     });
-    let mut clients = vec![tv.clone(), tv.clone(), tv];
-    for (client, client_id) in clients.iter_mut().zip(["tv", "corp-tv", "strict-tv"]) {
-        client["client_id"] = json!(client_id);
-        if client_id != "tv" {
-            client["identity_providers"] = json!(["corp"]);
-        }
-    }
-    clients[2]["default_max_age"] = json!(60);
-    registered["clients"]
-        .as_array_mut()
-        .unwrap()
-        .extend(clients);
+    let device = |client_id, changes| {
+        let tv = with_members(tv.clone(), &changes);
+        with_members(tv, &json!({"client_id": client_id}))
+    };
+    let strict = json!({"identity_providers": ["corp"], "default_max_age": 60});
+    let clients = [
+        device("tv", json!({})),
+        device("corp-tv", allowing("corp")),
+        device("strict-tv", strict),
+    ];
+    let mut registered = with_further_clients(registered, &clients);
     registered["tenants"] =
         json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
     let of_acme = json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme"});
     registered["users"].as_array_mut().unwrap().push(of_acme);
+    let provider = |name: &str, display_name: &str, further: Value| {
+        let named = json!({"display_name": display_name});
+        upstream.registration(name, with_members(named, &further))
+    };
+    let away = format!("http://127.0.0.1:{}", free_port());
     registered["identity_providers"] = json!([
-        upstream.registration("corp", json!({"display_name": "Corporate"})),
+        provider("corp", "Corporate", json!({})),
         upstream.oauth_registration("hub-1", json!({"display_name": "Zebra hub"})),
-        upstream.registration("acme-ad", json!({"display_name": "ACME directory", "tenant": "acme"})),
-        upstream.registration("former", json!({"display_name": "Former one", "enabled": false})),
-        upstream.registration(
-            "away",
-            json!({"display_name": "Far away", "issuer": format!("http://127.0.0.1:{}", free_port())})
-        ),
+        provider("acme-ad", "ACME directory", json!({"tenant": "acme"})),
+        provider("former", "Former one", json!({"enabled": false})),
+        provider("away", "Far away", json!({"issuer": away})),
     ]);
     registered
 }
@@ -115,10 +99,9 @@ fn offered(page: &Answer) -> Vec<String> {
 /// Asserts that nothing in the answer names a provider but these.
 fn names_only(answer: &Answer, shown: &[&str], what: &str) {
     let whole = format!("{:?}{}", answer.headers, answer.text());
-    for name in NAMES {
-        let may = shown.contains(&name);
-        let tells = whole.contains(name);
-        assert!(may || !tells, "{what} tells of {name}: {whole}");
+    for name in NAMES.split('|') {
+        let is_told = whole.contains(name) && !shown.contains(&name);
+        assert!(!is_told, "{what} tells of {name}: {whole}");
     }
 }
 
@@ -144,10 +127,7 @@ fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
 /// there.
 fn goes_upstream(answer: &Answer, upstream: &Upstream, what: &str) -> BTreeMap<String, String> {
     let endpoint = format!("{}?", upstream.url(Place::Authorize));
-    let location = answer
-        .header("location")
-        .unwrap_or_else(|| panic!("{what}: {} {}", answer.status, answer.text()));
-    assert!(location.starts_with(&endpoint), "{what}: {location}");
+    answer.assert_leads_to_for(what, &endpoint);
     assert_eq!((answer.status, answer.body.len()), (303, 0), "{what}");
     let cookies = answer.headers_named("set-cookie");
     let has_flow = cookies.iter().any(|cookie| cookie.contains("flow-"));
@@ -157,7 +137,7 @@ fn goes_upstream(answer: &Answer, upstream: &Upstream, what: &str) -> BTreeMap<S
 
 fn is_shown_with_a_problem(page: &Answer, sentence: &str, ways: &[&str], what: &str) {
     page.assert_says_for(what, "role=\"alert\"");
-    assert!(page.text().contains(sentence), "{what}: {}", page.text());
+    page.assert_says_for(what, sentence);
     assert_eq!(offered(page), ways, "{what}");
 }
 
@@ -273,21 +253,11 @@ fn with_prompt_none_nobody_is_sent_anywhere() {
         ("conf1", "idp:away"),
     ] {
         for asked in [&mut browser, &mut signed_in(&gatepost)] {
-            let answer = asked.get(&request_of(
-                client_id,
-                &[("acr_values", acr_values), ("prompt", "none")],
-            ));
-            assert_eq!(
-                answer.query()["error"],
-                "login_required",
-                "{client_id} {acr_values}"
-            );
-            assert!(
-                !answer
-                    .headers_named("set-cookie")
-                    .iter()
-                    .any(|cookie| cookie.contains("flow-"))
-            );
+            let asked_for = [("acr_values", acr_values), ("prompt", "none")];
+            let answer = asked.get(&request_of(client_id, &asked_for));
+            let case = format!("{client_id} {acr_values}");
+            answer.assert_query_for(case, "error", "login_required");
+            answer.assert_sets_none("flow-");
         }
     }
     assert_eq!(upstream.visits(), 0);
@@ -296,82 +266,55 @@ fn with_prompt_none_nobody_is_sent_anywhere() {
 #[test]
 fn a_session_counts_where_its_provider_does() {
     let (gatepost, upstream) = serving();
+    let get = |browser: &mut Browser, client_id: &str, acr_values: &str| {
+        browser.get(&request_of(client_id, &[("acr_values", acr_values)]))
+    };
+    let offers = |browser: &mut Browser, client_id: &str, acr_values: &str| {
+        let path = request_of(client_id, &[("acr_values", acr_values)]);
+        offered(&browser.visit(&path)).join(" ")
+    };
     let of = |browser: &mut Browser, provider: &str| {
-        gatepost.database.run(&format!(
-            "UPDATE sessions SET identity_provider = '{provider}'"
-        ));
-        browser
-            .get(&request_of("conf1", &[("prompt", "none")]))
-            .query()
+        let sql = format!("UPDATE sessions SET identity_provider = '{provider}'");
+        gatepost.database.run(&sql);
+        browser.get(&request_of("conf1", &[("prompt", "none")]))
     };
     let mut browser = signed_in(&gatepost);
     // One of the password login: not for a client that does not allow it, nor where another one is
     // named.
-    goes_upstream(
-        &browser.get(&request_of("corp-only", &[])),
-        &upstream,
-        "corp-only",
-    );
-    goes_upstream(
-        &browser.get(&request_of("conf1", &[("acr_values", "idp:corp")])),
-        &upstream,
-        "idp:corp",
-    );
-    assert_eq!(
-        offered(&browser.visit(&request_of("two", &[]))),
-        ["corp", "hub-1"]
-    );
-    code(&mut browser, &request_of("local-only", &[]));
-
-    assert!(of(&mut browser, "corp").contains_key("code"));
-    for (client_id, acr_values) in [("corp-only", ""), ("conf1", "idp:corp"), ("two", "")] {
-        code(
-            &mut browser,
-            &request_of(client_id, &[("acr_values", acr_values)]),
-        );
+    for (client_id, acr_values) in [("corp-only", ""), ("conf1", "idp:corp")] {
+        let answer = get(&mut browser, client_id, acr_values);
+        goes_upstream(&answer, &upstream, client_id);
     }
-    assert_eq!(
-        offered(&browser.visit(&request_of("local-only", &[]))),
-        ["local"]
-    );
-    assert_eq!(
-        offered(&browser.visit(&request_of("conf1", &[("acr_values", "idp:local")]))),
-        ["local"]
-    );
-    goes_upstream(
-        &browser.get(&request_of("two", &[("acr_values", "idp:hub-1")])),
-        &upstream,
-        "idp:hub-1",
-    );
-    assert_eq!(browser.visit("/account").status, 200);
-    assert!(browser.visit("/account").text().contains("Alice Smith"));
+    assert_eq!(offers(&mut browser, "two", ""), "corp hub-1");
+    get(&mut browser, "local-only", "").code();
+
+    of(&mut browser, "corp").code();
+    for (client_id, acr_values) in [("corp-only", ""), ("conf1", "idp:corp"), ("two", "")] {
+        get(&mut browser, client_id, acr_values).code();
+    }
+    assert_eq!(offers(&mut browser, "local-only", ""), "local");
+    assert_eq!(offers(&mut browser, "conf1", "idp:local"), "local");
+    let answer = get(&mut browser, "two", "idp:hub-1");
+    goes_upstream(&answer, &upstream, "idp:hub-1");
+    let account = browser.visit("/account");
+    account.assert_status(200);
+    account.assert_says("Alice Smith");
 
     // Switched off, gone, or come to be of a tenant since: whoever they vouched for signs in anew.
     for provider in ["former", "nowhere", "acme-ad"] {
-        assert_eq!(
-            of(&mut browser, provider)["error"],
-            "login_required",
-            "{provider}"
-        );
-        assert_eq!(
-            offered(&browser.visit(&request_of("former-or-local", &[]))),
-            ["local"],
-            "{provider}"
-        );
+        let silent = of(&mut browser, provider);
+        silent.assert_query_for(provider, "error", "login_required");
+        let ways = offers(&mut browser, "former-or-local", "");
+        assert_eq!(ways, "local", "{provider}");
         let account = browser.visit("/account");
-        assert!(
-            offered(&account).contains(&String::from("local")),
-            "{provider}"
-        );
-        assert!(!account.text().contains(provider), "{provider}");
+        let has_form = offered(&account).iter().any(|way| way == "local");
+        assert!(has_form, "{provider}");
+        account.assert_says_not(provider);
     }
     let page = browser.visit(&request_of("former-or-local", &[]));
-    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(answer.query().contains_key("code"), "{}", answer.location());
-    gatepost.database.assert_count(
-        "sessions WHERE identity_provider = 'local' AND ended_at IS NULL",
-        1,
-    );
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).code();
+    let local = "sessions WHERE identity_provider = 'local' AND ended_at IS NULL";
+    gatepost.database.assert_count(local, 1);
 }
 
 #[test]
@@ -382,12 +325,7 @@ fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     answer.assert_error_page(400, "GP1505", "a password");
-    assert!(
-        !answer
-            .headers_named("set-cookie")
-            .iter()
-            .any(|cookie| cookie.contains("session"))
-    );
+    answer.assert_sets_none("session");
     // There is no way in at all where all that a client allows is switched off.
     for browser in [&mut browser, &mut signed_in(&gatepost)] {
         let refused = browser.visit(&request_of("former-only", &[]));
@@ -402,74 +340,43 @@ fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&request_of("two", &[]));
     let token = page.form_token();
-    for provider in [
-        "former",
-        "acme-ad",
-        "away",
-        "local",
-        "nowhere",
-        "Corporate",
-        "CORP",
-        "corp ",
-        "../corp",
-        "\"><script>",
-    ] {
+    let wrong = "former|acme-ad|away|local|nowhere|Corporate|CORP|corp |../corp|\"><script>";
+    for provider in wrong.split('|') {
         let answer = press(&mut browser, &page, provider);
         answer.assert_error_page(400, "GP1505", provider);
         names_only(&answer, &[], provider);
         assert_eq!(answer.headers_named("set-cookie").len(), 0, "{provider}");
     }
-    let twice = [
-        ("form_token", token.as_str()),
+    let both = [
         ("identity_provider", "corp"),
         ("identity_provider", "hub-1"),
     ];
-    browser
-        .post(&page.action(), &twice)
-        .assert_error_page(400, "GP1002", "two at once");
+    let twice = browser.submit(&page, &both);
+    twice.assert_error_page(400, "GP1002", "two at once");
     // Without the token of this page in this browser nobody is sent anywhere.
-    let foreign = gatepost
-        .browser()
-        .visit(&request_of("two", &[]))
-        .form_token();
-    for wrong in ["", "x", foreign.as_str()] {
-        let answer = browser.post(
-            &page.action(),
-            &[("form_token", wrong), ("identity_provider", "corp")],
-        );
+    let foreign = gatepost.browser().visit(&request_of("two", &[]));
+    let foreign = foreign.form_token();
+    let form = |token| [("form_token", token), ("identity_provider", "corp")];
+    for wrong in ["", "x", &foreign] {
+        let answer = browser.post(&page.action(), &form(wrong));
         is_shown_with_a_problem(&answer, "no longer up to date", &["corp", "hub-1"], wrong);
     }
-    let form = [
-        ("form_token", token.as_str()),
-        ("identity_provider", "corp"),
-    ];
-    let elsewhere = [("Origin", "https://evil.example")];
-    browser
-        .post_from(&page.action(), &elsewhere, &form)
-        .assert_error_page(403, "GP1009", "from elsewhere");
+    let origin = [("Origin", "https://evil.example")];
+    let elsewhere = browser.post_from(&page.action(), &origin, &form(&token));
+    elsewhere.assert_error_page(403, "GP1009", "from elsewhere");
     assert_eq!(upstream.visits(), 0);
 
     // Two tabs: each has its own way upstream, and both cookies stay.
     let other = browser.visit(&request_of("two", &[("state", "other")]));
     let first = goes_upstream(&press(&mut browser, &page, "corp"), &upstream, "first tab");
-    let second = goes_upstream(
-        &press(&mut browser, &other, "hub-1"),
-        &upstream,
-        "second tab",
-    );
+    let second = press(&mut browser, &other, "hub-1");
+    let second = goes_upstream(&second, &upstream, "second tab");
     assert_ne!(first["state"], second["state"]);
-    assert_eq!(
-        browser
-            .cookies
-            .keys()
-            .filter(|name| name.contains("flow-"))
-            .count(),
-        2
-    );
+    let names = browser.cookies.keys();
+    assert_eq!(names.filter(|name| name.contains("flow-")).count(), 2);
     let cancelled = [("form_token", token.as_str()), ("decision", "cancel")];
-    browser
-        .post(&page.action(), &cancelled)
-        .assert_query("error", "access_denied");
+    let cancelled = browser.post(&page.action(), &cancelled);
+    cancelled.assert_query("error", "access_denied");
 }
 
 #[test]
@@ -477,34 +384,29 @@ fn a_provider_that_is_away_is_no_dead_end() {
     let (gatepost, upstream) = serving();
     let mut browser = gatepost.browser();
     // Where there is another way, the page says so, and the other way works.
-    for client_id in ["away-or-local", "conf1"] {
+    let all = &["local", "corp", "away", "hub-1"][..];
+    for (client_id, ways) in [("away-or-local", &["local", "away"][..]), ("conf1", all)] {
+        let mut browser = gatepost.browser();
         let page = browser.visit(&request_of(client_id, &[]));
         let again = press(&mut browser, &page, "away");
-        let ways = if client_id == "conf1" {
-            &["local", "corp", "away", "hub-1"][..]
-        } else {
-            &["local", "away"]
-        };
         is_shown_with_a_problem(&again, UNAVAILABLE, ways, client_id);
         let answer = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
-        assert!(answer.query().contains_key("code"), "{client_id}");
-        browser = gatepost.browser();
+        answer.assert_carries_for(client_id, "code");
     }
     // Where there is none, or none that the request asks for, the client is told, as its success
     // would travel.
-    for (client_id, acr_values) in [
-        ("away-only", ""),
-        ("conf1", "idp:away"),
-        ("away-or-local", "idp:away"),
-    ] {
+    for [client_id, acr_values] in rows_of(
+        "
+        away-only     |
+        conf1         | idp:away
+        away-or-local | idp:away
+        ",
+    ) {
         let asked = [("acr_values", acr_values), ("response_mode", "fragment")];
         let answer = browser.get(&request_of(client_id, &asked));
         let told = answer.fragment();
-        assert_eq!(
-            (told["error"].as_str(), told["state"].as_str()),
-            ("temporarily_unavailable", "the-state"),
-            "{client_id}"
-        );
+        assert_eq!(told["error"], "temporarily_unavailable", "{client_id}");
+        assert_eq!(told["state"], "the-state", "{client_id}");
         assert_eq!(told["iss"], gatepost.base_url);
         names_only(&answer, &[], client_id);
     }
@@ -513,13 +415,11 @@ fn a_provider_that_is_away_is_no_dead_end() {
     assert_eq!(upstream.visits(), 0);
     let audited =
         "audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = 'GP1724'";
-    let deadline = Instant::now() + SOON;
-    while gatepost.database.count(audited) == 0 {
-        assert!(Instant::now() < deadline, "nothing was audited");
-        sleep(Duration::from_millis(50));
-    }
+    await_that("it is audited", SOON, || {
+        gatepost.database.count(audited) > 0
+    });
     let log = gatepost.log();
-    assert!(log.contains("GP1724"), "{log}");
+    log.assert_says("GP1724");
     log.assert_says("client_id=\"away-only\"");
 }
 
@@ -532,36 +432,25 @@ fn devices_and_the_account_page_offer_providers_as_well() {
     assert_eq!(offered(&page), ["local", "corp"]);
     names_only(&page, &["corp", "Corporate"], "tv");
     let asked = goes_upstream(&press(&mut browser, &page, "corp"), &upstream, "tv");
-    assert_eq!(
-        asked["redirect_uri"],
-        format!("{}/external/corp/callback", gatepost.base_url)
-    );
+    let callback = gatepost.address("/external/corp/callback");
+    assert_eq!(asked["redirect_uri"], callback);
     // An address alone leads nowhere, only the code does.
     let shown = browser.visit(&page.action());
     shown.assert_says("name=\"user_code\"");
     let device = start(&gatepost, "corp-tv", &[]);
-    goes_upstream(
-        &enter(&mut gatepost.browser(), user_code(&device)),
-        &upstream,
-        "corp-tv",
-    );
+    let sent = enter(&mut gatepost.browser(), user_code(&device));
+    goes_upstream(&sent, &upstream, "corp-tv");
     let device = start(&gatepost, "tv", &[("acr_values", "idp:corp")]);
-    goes_upstream(
-        &enter(&mut signed_in(&gatepost), user_code(&device)),
-        &upstream,
-        "tv by corp",
-    );
+    let sent = enter(&mut signed_in(&gatepost), user_code(&device));
+    goes_upstream(&sent, &upstream, "tv by corp");
 
     let account = browser.visit("/account?ui_locales=de");
     let asked = goes_upstream(&press(&mut browser, &account, "corp"), &upstream, "account");
-    assert_eq!(asked.get("ui_locales").map(String::as_str), Some("de"));
-    let away = browser.visit("/account");
-    is_shown_with_a_problem(
-        &press(&mut browser, &away, "away"),
-        UNAVAILABLE,
-        &["local", "corp", "away", "hub-1"],
-        "account",
-    );
+    assert_eq!(asked["ui_locales"], "de");
+    let account = browser.visit("/account");
+    let away = press(&mut browser, &account, "away");
+    let ways = ["local", "corp", "away", "hub-1"];
+    is_shown_with_a_problem(&away, UNAVAILABLE, &ways, "account");
 }
 
 #[test]
@@ -573,41 +462,27 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         browser.submit(page, &[("decision", decision)])
     };
     let chooser = browser.visit(&request_of("corp-only", &[("prompt", "select_account")]));
-    assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
+    chooser.assert_says("Choose an account");
+    chooser.assert_says("Alice Smith");
     // An account is offered, or another one.
     assert!(offered(&chooser).is_empty());
-    let asked = goes_upstream(
-        &decide(&mut browser, &chooser, "another"),
-        &upstream,
-        "chooser",
-    );
-    assert_eq!(
-        asked.get("prompt").map(String::as_str),
-        Some("select_account")
-    );
+    let another = decide(&mut browser, &chooser, "another");
+    let asked = goes_upstream(&another, &upstream, "chooser");
+    assert_eq!(asked["prompt"], "select_account");
     decide(&mut browser, &chooser, "continue").assert_carries("code");
 
     let consent = browser.visit(&request_of("asking", &[]));
     consent.assert_says("asks for access");
-    let asked = goes_upstream(
-        &decide(&mut browser, &consent, "another"),
-        &upstream,
-        "consent",
-    );
-    assert_eq!(
-        asked.get("prompt").map(String::as_str),
-        Some("select_account")
-    );
+    let another = decide(&mut browser, &consent, "another");
+    let asked = goes_upstream(&another, &upstream, "consent");
+    assert_eq!(asked["prompt"], "select_account");
 
     // Whom nobody here gave a user name is called as they are there.
     upstream.plan(|plan| plan.id_token = json!({"name": "Carla of Corp"}));
     let mut carla = Traveller::new();
     let choosing = |client_id| {
-        format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of(client_id, &[("prompt", "select_account")])
-        )
+        let path = request_of(client_id, &[("prompt", "select_account")]);
+        gatepost.address(&path)
     };
     carla.visit(&choosing("corp-only")).assert_carries("code");
     let chooser = carla.visit(&choosing("conf1"));
@@ -621,17 +496,10 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     let page = decide(&mut browser, &chooser, "another");
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let fields = page.fields();
-    assert_eq!(fields.get("someone_else").map(String::as_str), Some("true"));
-    let form = [
-        ("form_token", fields["form_token"].as_str()),
-        ("someone_else", "true"),
-        ("identity_provider", "corp"),
-    ];
-    let asked = goes_upstream(&browser.post(&page.action(), &form), &upstream, "page");
-    assert_eq!(
-        asked.get("prompt").map(String::as_str),
-        Some("select_account")
-    );
+    assert_eq!(fields["someone_else"], "true");
+    let form = [("someone_else", "true"), ("identity_provider", "corp")];
+    let asked = goes_upstream(&browser.submit(&page, &form), &upstream, "page");
+    assert_eq!(asked["prompt"], "select_account");
 }
 
 /// Presses the button, and goes there and back.
@@ -652,44 +520,24 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
         callback: json!({"code": null, "error": error}),
         ..Plan::default()
     };
-    for (error, sentence, told, code) in [
-        (
-            "access_denied",
-            "was cancelled or refused there",
-            "access_denied",
-            "GP1722",
-        ),
-        (
-            "login_required",
-            "could not sign you in the way that is needed here",
-            "login_required",
-            "GP1723",
-        ),
-        (
-            "temporarily_unavailable",
-            UNAVAILABLE,
-            "temporarily_unavailable",
-            "GP1724",
-        ),
-    ] {
+    for [error, sentence, code] in rows_of(&format!(
+        "
+        access_denied           | was cancelled or refused there                     | GP1722
+        login_required          | could not sign you in the way that is needed here  | GP1723
+        temporarily_unavailable | {UNAVAILABLE} | GP1724
+        "
+    )) {
         upstream.plan(|plan| *plan = refused(error));
         let mut person = Traveller::new();
-        let page = person.visit(&format!("{}{}", gatepost.base_url, request_of("two", &[])));
+        let page = person.visit(&gatepost.address(&request_of("two", &[])));
         let again = go_and_return(&gatepost, &mut person, &page, "corp");
         is_shown_with_a_problem(&again, sentence, &["corp", "hub-1"], error);
-        let answer = person.visit(&format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of("corp-only", &[])
-        ));
-        assert_eq!(answer.query()["error"].as_str(), told);
-        assert_eq!(answer.query()["state"].as_str(), "the-state");
-        let named = person.visit(&format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of("conf1", &[("acr_values", "idp:corp")])
-        ));
-        assert_eq!(named.query()["error"], told);
+        let answer = person.visit(&gatepost.address(&request_of("corp-only", &[])));
+        answer.assert_query("error", error);
+        answer.assert_query("state", "the-state");
+        let named = request_of("conf1", &[("acr_values", "idp:corp")]);
+        let named = person.visit(&gatepost.address(&named));
+        named.assert_query("error", error);
         // Where no client waits in this browser, the page is shown, however little it offers.
         let device = start(&gatepost, "corp-tv", &[]);
         let sent = enter(person.at(&gatepost.base_url), user_code(&device));
@@ -698,14 +546,11 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
         let account = person.visit(&format!("{}/account", gatepost.base_url));
         let again = go_and_return(&gatepost, &mut person, &account, "corp");
         is_shown_with_a_problem(&again, sentence, &["local", "corp", "away", "hub-1"], error);
-        let mut browser = gatepost.browser();
-        browser
-            .get(&request_of("conf1", &[("prompt", "none")]))
-            .assert_query("error", "login_required");
-        let log = gatepost.log();
-        log.assert_says(&format!(
-            "reason=\"{code}\" detail=\"identity provider corp"
-        ));
+        let silent = request_of("conf1", &[("prompt", "none")]);
+        let silent = gatepost.browser().get(&silent);
+        silent.assert_query("error", "login_required");
+        let line = format!("reason=\"{code}\" detail=\"identity provider corp");
+        gatepost.log().assert_says(&line);
     }
     upstream.behave();
 }
@@ -717,14 +562,13 @@ fn an_answer_that_is_not_believed_ends_on_a_page_with_a_way_back() {
     for client_id in ["two", "corp-only"] {
         let mut person = Traveller::new();
         let straight = request_of(client_id, &[("acr_values", "idp:corp")]);
-        let page = person.visit(&format!("{}{straight}", gatepost.base_url));
+        let page = person.visit(&gatepost.address(&straight));
         page.assert_error_page(400, "GP1725", client_id);
-        assert!(!page.text().contains("nonce"), "{}", page.text());
+        page.assert_says_not("nonce");
         let back = page.attribute("a class=\"button\"", "href").unwrap();
         assert!(back.starts_with("/login?r="), "{back}");
         upstream.behave();
-        let answer = person.visit(&format!("{}{back}", gatepost.base_url));
-        assert!(answer.query().contains_key("code"), "{}", answer.location());
+        person.visit(&gatepost.address(&back)).code();
         upstream.plan(|plan| plan.id_token = json!({"nonce": "another"}));
     }
 }
@@ -739,38 +583,24 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     upstream.plan(|plan| *plan = long_ago());
     for (name, value) in [("prompt", "login"), ("max_age", "60"), ("max_age", "0")] {
         let mut person = Traveller::new();
-        let address = format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of("corp-only", &[(name, value)])
-        );
+        let address = gatepost.address(&request_of("corp-only", &[(name, value)]));
         let before = upstream.received(Place::Authorize).len();
         let answer = person.visit(&address);
-        assert_eq!(answer.query()["error"], "login_required", "{name}={value}");
-        answer.assert_query(
-            "error_description",
-            "The user's sign-in is older than asked for.",
-        );
+        answer.assert_query_for(format!("{name}={value}"), "error", "login_required");
+        let why = "The user's sign-in is older than asked for.";
+        answer.assert_query("error_description", why);
         // One round.
         assert_eq!(upstream.received(Place::Authorize).len(), before + 1);
         // They are signed in all the same, for whoever asks for less.
-        let plain = person.visit(&format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of("corp-only", &[])
-        ));
-        assert!(plain.query().contains_key("code"), "{}", plain.location());
+        let plain = gatepost.address(&request_of("corp-only", &[]));
+        person.visit(&plain).code();
         assert_eq!(upstream.received(Place::Authorize).len(), before + 1);
     }
     // Nobody chooses an account twice, however long ago they signed in there.
     let mut person = Traveller::new();
     let choosing = request_of("corp-only", &[("prompt", "select_account")]);
-    let answer = person.visit(&format!("{}{choosing}", gatepost.base_url));
-    assert!(answer.query().contains_key("code"), "{}", answer.location());
-    assert_eq!(
-        upstream.asked().get("prompt").map(String::as_str),
-        Some("select_account")
-    );
+    person.visit(&gatepost.address(&choosing)).code();
+    assert_eq!(upstream.asked()["prompt"], "select_account");
     // A device is told on a page: its client waits elsewhere.
     let device = start(&gatepost, "strict-tv", &[]);
     let sent = enter(person.at(&gatepost.base_url), user_code(&device));
@@ -780,7 +610,7 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     upstream.behave();
     let sent = enter(person.at(&gatepost.base_url), user_code(&device));
     let page = person.follow(&gatepost.base_url, sent);
-    assert!(page.text().contains(user_code(&device)), "{}", page.text());
+    page.assert_says(user_code(&device));
     assert!(page.action().starts_with("/device?r="), "{}", page.text());
 }
 
@@ -788,45 +618,29 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
 fn nobody_joins_a_tenant_by_writing_it_into_an_address() {
     let (gatepost, upstream) = serving();
     let by = |acr_values: &str| {
-        format!(
-            "{}{}",
-            gatepost.base_url,
-            request_of("conf1", &[("acr_values", acr_values)])
-        )
+        let path = request_of("conf1", &[("acr_values", acr_values)]);
+        gatepost.address(&path)
+    };
+    let id_token = |answer: &Answer| {
+        let tokens = redeem(&gatepost, &answer.code()).json();
+        decode_jwt(text(&tokens, "id_token")).1
     };
     let users = gatepost.database.count("users");
     let refused = Traveller::new().visit(&by("idp:corp tenant:acme"));
     refused.assert_error_page(403, "GP1714", "a provider of no tenant");
     assert_eq!(gatepost.database.count("users"), users);
-    let answer = Traveller::new().visit(&by("idp:corp"));
-    let newcomer = redeem(&gatepost, &answer.query()["code"]).json();
-    assert!(
-        decode_jwt(newcomer["id_token"].as_str().unwrap())
-            .1
-            .get("tenant")
-            .is_none()
-    );
+    let newcomer = id_token(&Traveller::new().visit(&by("idp:corp")));
+    assert_eq!(newcomer.get("tenant"), None);
 
     upstream.plan(|plan| plan.subject = String::from("somebody-of-acme"));
     let mut person = Traveller::new();
-    let answer = person.visit(&by("idp:acme-ad tenant:acme"));
-    let newcomer = redeem(&gatepost, &answer.query()["code"]).json();
-    assert_eq!(
-        decode_jwt(newcomer["id_token"].as_str().unwrap()).1["tenant"],
-        "acme"
-    );
+    let newcomer = id_token(&person.visit(&by("idp:acme-ad tenant:acme")));
+    assert_eq!(newcomer["tenant"], "acme");
     assert_eq!(gatepost.database.count("users"), users + 2);
     // Who is of the tenant comes in by a provider of none as well: it is the same account there.
-    let answer = Traveller::new().visit(&by("idp:corp tenant:acme"));
-    assert!(answer.query().contains_key("code"), "{}", answer.location());
-    let silent = person.get(&format!(
-        "{}{}",
-        gatepost.base_url,
-        request_of("conf1", &[("prompt", "none")])
-    ));
-    silent.assert_query_for(
-        "a session of acme is none elsewhere",
-        "error",
-        "login_required",
-    );
+    Traveller::new().visit(&by("idp:corp tenant:acme")).code();
+    let silent = gatepost.address(&request_of("conf1", &[("prompt", "none")]));
+    let silent = person.get(&silent);
+    let case = "a session of acme is none elsewhere";
+    silent.assert_query_for(case, "error", "login_required");
 }

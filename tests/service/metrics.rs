@@ -4,22 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::claims::Says;
-use crate::support::flow::{basic, redeem, signed_in};
+use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
-use crate::support::http::{ask_alone as ask, free_address};
+use crate::support::http::{Answer, ask_alone as ask, free_address};
+use crate::support::jwt::published_keys;
 use crate::support::offline::client;
 use crate::support::secrets;
+use crate::support::waiting::{SOON, await_that};
 
 /// Serves with an admin listener, of which this is the address.
 fn start() -> (Gatepost, String) {
     let address = free_address();
-    (
-        Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &address)]),
-        address,
-    )
+    let settings = [("GATEPOST_ADMIN_LISTEN", &*address)];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    (gatepost, address)
 }
 
 /// Every sample by its name and labels, after checking the text by the rules of the format (version
@@ -29,11 +30,8 @@ fn scrape(address: &str) -> BTreeMap<String, f64> {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     head.assert_says("text/plain; version=0.0.4; charset=utf-8");
     assert!(text.ends_with('\n'));
-    let (mut samples, mut families, mut family) = (
-        BTreeMap::new(),
-        BTreeSet::new(),
-        (String::new(), String::new()),
-    );
+    let (mut samples, mut families) = (BTreeMap::new(), BTreeSet::new());
+    let mut family = (String::new(), String::new());
     for line in text.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, words) = help.split_once(' ').unwrap();
@@ -48,20 +46,16 @@ fn scrape(address: &str) -> BTreeMap<String, f64> {
         } else {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            let suffix = name
-                .strip_prefix(&family.0)
-                .unwrap_or_else(|| panic!("{line} is not of {family:?}"));
-            let allowed: &[&str] = if family.1 == "histogram" {
-                &["_bucket", "_sum", "_count"]
-            } else {
-                &[""]
+            let suffix = name.strip_prefix(&family.0);
+            let suffix = suffix.unwrap_or_else(|| panic!("{line} is not of {family:?}"));
+            let allowed = match family.1.as_str() {
+                "histogram" => &["_bucket", "_sum", "_count"][..],
+                _ => &[""],
             };
             assert!(allowed.contains(&suffix), "{line}");
             let value: f64 = value.parse().unwrap();
-            assert!(
-                samples.insert(series.to_owned(), value).is_none(),
-                "{series} comes twice"
-            );
+            let earlier = samples.insert(series.to_owned(), value);
+            assert!(earlier.is_none(), "{series} comes twice");
         }
     }
     samples
@@ -73,12 +67,22 @@ fn requests(samples: &BTreeMap<String, f64>, endpoint: &str, status: u16) -> f64
     samples.get(&series).copied().unwrap_or_default()
 }
 
-fn client_credentials(gatepost: &Gatepost, secret: &str) -> crate::support::http::Answer {
+/// The samples of a family, by their names and labels.
+fn of_family<'a>(samples: &'a BTreeMap<String, f64>, family: &str) -> Vec<(&'a str, f64)> {
+    let all = samples
+        .iter()
+        .map(|(series, value)| (series.as_str(), *value));
+    all.filter(|(series, _)| series.starts_with(family))
+        .collect()
+}
+
+fn client_credentials(gatepost: &Gatepost, secret: &str) -> Answer {
     let authorization = basic("conf1", secret);
+    let form = [("grant_type", "client_credentials")];
     gatepost.post(
         "/connect/token",
         &[("Authorization", &authorization)],
-        &[("grant_type", "client_credentials")],
+        &form,
     )
 }
 
@@ -92,50 +96,33 @@ fn what_was_answered_is_counted_once() {
     }
     client_credentials(&gatepost, "wrong").assert_refused(401, "invalid_client", "wrong secret");
     let hostile = "a\"} 1\nforged";
-    gatepost.post(
-        "/connect/token",
-        &[],
-        &[("grant_type", hostile), ("client_id", hostile)],
-    );
+    let form = [("grant_type", hostile), ("client_id", hostile)];
+    gatepost.post("/connect/token", &[], &form);
     assert_eq!(gatepost.get("/nowhere").status, 404);
     let mut browser = signed_in(&gatepost);
-    let code = crate::support::flow::code(
-        &mut browser,
-        &crate::support::flow::authorize_path("conf1", RP1, &[]),
-    );
+    let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     assert_eq!(redeem(&gatepost, &code).status, 200);
     let after = scrape(&address);
     assert_eq!(requests(&after, "token", 200), 4.0);
     assert_eq!(requests(&after, "token", 401), 1.0);
     assert_eq!(requests(&after, "none", 404), 1.0);
     assert!(requests(&after, "authorize", 303) >= 1.0);
-    assert_eq!(
-        after["gatepost_token_responses_total{grant_type=\"client_credentials\"}"],
-        3.0
-    );
-    assert_eq!(
-        after["gatepost_token_responses_total{grant_type=\"authorization_code\"}"],
-        1.0
-    );
-    let failures: f64 = after
-        .iter()
-        .filter(|(series, _)| series.starts_with("gatepost_failures_total"))
-        .map(|(_, count)| count)
-        .sum();
+    for (grant_type, count) in [("client_credentials", 3.0), ("authorization_code", 1.0)] {
+        let series = format!("gatepost_token_responses_total{{grant_type=\"{grant_type}\"}}");
+        assert_eq!(after[&series], count, "{series}");
+    }
+    let failures = of_family(&after, "gatepost_failures_total");
+    let failures: f64 = failures.iter().map(|(_, count)| count).sum();
     assert!(failures >= 3.0, "{after:?}");
     // A label is what a request brought.
     assert!(!after.keys().any(|series| series.contains("forged")));
     let histogram =
         |suffix: &str| after[&format!("gatepost_http_request_duration_seconds{suffix}")];
-    let answered = [200, 400, 401]
-        .map(|status| requests(&after, "token", status))
-        .iter()
-        .sum::<f64>();
+    let answered = [200, 400, 401].map(|status| requests(&after, "token", status));
+    let answered: f64 = answered.iter().sum();
     assert_eq!(histogram("_count{endpoint=\"token\"}"), answered);
-    assert_eq!(
-        histogram("_bucket{endpoint=\"token\",le=\"+Inf\"}"),
-        answered
-    );
+    let slowest = histogram("_bucket{endpoint=\"token\",le=\"+Inf\"}");
+    assert_eq!(slowest, answered);
 }
 
 #[test]
@@ -144,29 +131,17 @@ fn the_house_is_told_of_as_it_stands() {
     client_credentials(&gatepost, CONF1_SECRET);
     let samples = scrape(&address);
     assert_eq!(samples["gatepost_ready"], 1.0);
-    assert_eq!(
-        samples[&format!(
-            "gatepost_build_info{{version=\"{}\"}}",
-            env!("CARGO_PKG_VERSION")
-        )],
-        1.0
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    let build = format!("gatepost_build_info{{version=\"{version}\"}}");
+    assert_eq!(samples[&build], 1.0);
     for table in ["grants", "sessions", "audit_events"] {
         let partitions = samples[&format!("gatepost_partitions{{table=\"{table}\"}}")];
         assert!((3.0..=4.0).contains(&partitions), "{table}: {partitions}");
     }
     assert!(samples["gatepost_table_bytes{table=\"clients\"}"] >= 8_192.0);
     assert!(!samples.contains_key("gatepost_partitions{table=\"clients\"}"));
-    let published = gatepost
-        .get("/.well-known/openid-configuration/jwks")
-        .json()["keys"]
-        .as_array()
-        .unwrap()
-        .len();
-    let keys: Vec<&String> = samples
-        .keys()
-        .filter(|series| series.starts_with("gatepost_signing_key_age"))
-        .collect();
+    let published = published_keys(&gatepost).len();
+    let keys = of_family(&samples, "gatepost_signing_key_age");
     assert_eq!(keys.len(), published, "{keys:?}");
     let connections = samples["gatepost_database_connections"];
     assert!(connections >= 1.0 && connections <= samples["gatepost_database_connections_max"]);
@@ -180,32 +155,18 @@ fn the_house_is_told_of_as_it_stands() {
 #[test]
 fn metrics_are_the_operators_alone_and_go_on_without_the_database() {
     let (mut gatepost, address) = start();
-    gatepost
-        .get("/metrics")
-        .assert_status_for("not on the main listener", 404);
-    assert!(
-        ask(&address, "POST /metrics")
-            .0
-            .starts_with("HTTP/1.1 404 ")
-    );
+    let elsewhere = gatepost.get("/metrics");
+    elsewhere.assert_status_for("not on the main listener", 404);
+    let (head, _) = ask(&address, "POST /metrics");
+    assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
     gatepost.stop();
     let url = "postgresql://nobody@127.0.0.1:1/nowhere";
     gatepost.set("GATEPOST_DATABASE_URL", url);
     gatepost.launch();
-    let samples = (0..100)
-        .find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            TcpStream::connect(&address)
-                .is_ok()
-                .then(|| scrape(&address))
-        })
-        .unwrap();
+    await_that("it listens", SOON, || TcpStream::connect(&address).is_ok());
+    let samples = scrape(&address);
     assert_eq!(samples["gatepost_ready"], 0.0);
-    assert!(
-        !samples
-            .keys()
-            .any(|series| series.starts_with("gatepost_table_bytes"))
-    );
+    assert!(of_family(&samples, "gatepost_table_bytes").is_empty());
     assert!(ask(&address, "GET /readyz").0.starts_with("HTTP/1.1 503 "));
 }
 
@@ -219,47 +180,32 @@ fn a_request_is_one_line_of_json_with_its_fields() {
     let refused = gatepost.token("conf1", &form);
     refused.assert_refused(400, "invalid_scope", "unknown scope");
     let log = gatepost.log();
-    let lines = log
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let line = lines
-        .into_iter()
-        .find(|line| line["path"] == "/connect/token")
-        .unwrap();
+    let lines = log.lines().map(serde_json::from_str::<Value>);
+    let mut lines = lines.filter_map(Result::ok);
+    let line = lines.find(|line| line["path"] == "/connect/token").unwrap();
     assert_eq!(line["status"], 400);
     assert_eq!(line["method"], "POST");
     assert_eq!(line["client_id"], "conf1");
-    assert!(
-        line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(),
-        "{line}"
-    );
-    assert!(
-        line["reason"]
-            .as_str()
-            .is_some_and(|reason| reason.starts_with("GP")),
-        "{line}"
-    );
+    assert_eq!(text(&line, "id").len(), 16, "{line}");
+    assert!(line["ms"].is_u64(), "{line}");
+    assert!(text(&line, "reason").starts_with("GP"), "{line}");
 }
 
 /// The last line of the log about weak settings, once there are `count` of them.
 fn weak_line(gatepost: &Gatepost, count: usize) -> String {
-    for _ in 0..100 {
+    let lines = || -> Vec<String> {
         let log = gatepost.log();
-        let lines: Vec<&str> = log
-            .lines()
-            .filter(|line| line.contains("weak settings"))
-            .collect();
+        let lines = log.lines().filter(|line| line.contains("weak settings"));
+        lines.map(str::to_owned).collect()
+    };
+    await_that("the weak settings", SOON, || {
+        let lines = lines();
         assert!(lines.len() <= count, "{lines:?}");
-        if lines.len() == count {
-            let line = lines.last().copied().unwrap_or_default();
-            return line
-                .split_once("WARN  ")
-                .map(|(_, told)| told.to_owned())
-                .unwrap_or_default();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("not {count} lines about weak settings:\n{}", gatepost.log())
+        lines.len() == count
+    });
+    let last = lines().pop().unwrap_or_default();
+    let told = last.split_once("WARN  ");
+    told.map(|(_, told)| told.to_owned()).unwrap_or_default()
 }
 
 #[test]
@@ -303,19 +249,14 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
     gatepost.stop();
     gatepost.set("GATEPOST_COOKIE_SAMESITE", "none");
     gatepost.serve();
-    assert_eq!(
-        weak_line(&gatepost, 1),
-        format!("{expected}; cookies with SameSite=None"),
-        "and at every start"
-    );
-    clients
-        .iter_mut()
-        .for_each(|client| client["enabled"] = false.into());
+    let expected = format!("{expected}; cookies with SameSite=None");
+    assert_eq!(weak_line(&gatepost, 1), expected, "and at every start");
+    for client in &mut clients {
+        client["enabled"] = false.into();
+    }
     gatepost.apply(&json!({"clients": clients}));
-    assert_eq!(
-        weak_line(&gatepost, 2),
-        "weak settings in use: cookies with SameSite=None"
-    );
+    let expected = "weak settings in use: cookies with SameSite=None";
+    assert_eq!(weak_line(&gatepost, 2), expected);
     gatepost.stop();
     gatepost.unset("GATEPOST_COOKIE_SAMESITE");
     gatepost.serve();
@@ -328,32 +269,21 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
 fn a_log_that_held_a_secret_would_fail_its_test() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let code = crate::support::flow::code(
-        &mut browser,
-        &crate::support::flow::authorize_path("conf1", RP1, &[]),
-    );
-    let token = redeem(&gatepost, &code).json()["access_token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let cookies: Vec<&String> = browser
-        .cookies
-        .values()
-        .filter(|value| value.len() > 20)
-        .collect();
+    let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let tokens = redeem(&gatepost, &code).json();
+    let cookies = browser.cookies.values().map(String::as_str);
+    let cookies: Vec<&str> = cookies.filter(|value| value.len() > 20).collect();
     assert!(!cookies.is_empty());
-    for secret in [
-        &code,
-        &token,
-        &String::from(CONF1_SECRET),
-        &String::from(ALICE_PASSWORD),
-    ]
-    .into_iter()
-    .chain(cookies)
-    {
+    let others = [
+        &*code,
+        text(&tokens, "access_token"),
+        CONF1_SECRET,
+        ALICE_PASSWORD,
+    ];
+    for secret in others.into_iter().chain(cookies) {
         let log = format!("INFO  ready\nINFO  path=/ detail=\"{secret}\"\n");
         assert_eq!(secrets::leak_in(&log), log.lines().nth(1));
     }
-    assert!(gatepost.log().contains("path=/connect/token"));
+    gatepost.log().assert_says("path=/connect/token");
     assert_eq!(secrets::leak_in(&gatepost.log()), None);
 }

@@ -6,10 +6,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::passkeys::{AAGUID, Key, attested, data, object};
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::offline::client;
 use crate::support::phone::{Phone, add_app, recovery_codes};
+use crate::support::tables::rows_of;
 use crate::support::waiting::{SOON, await_that};
 
 const HOST: &str = "localhost";
@@ -22,12 +25,9 @@ pub(crate) struct Held {
 }
 
 pub(crate) fn options(page: &Answer) -> Value {
-    serde_json::from_str(
-        &page
-            .attribute("data-passkey=", "data-passkey")
-            .unwrap_or_else(|| panic!("{}", page.text())),
-    )
-    .unwrap()
+    let told = page.attribute("data-passkey=", "data-passkey");
+    let told = told.unwrap_or_else(|| panic!("{}", page.text()));
+    serde_json::from_str(&told).unwrap()
 }
 
 fn client_data(kind: &str, options: &Value, origin: &str) -> Vec<u8> {
@@ -43,15 +43,8 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
 /// What a browser answers to that page for a new passkey of that id.
 pub(crate) fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [String; 2] {
     let client_data = client_data("webauthn.create", &options(page), gatepost.origin());
-    [
-        encoded(&client_data),
-        encoded(&object(&data(
-            HOST,
-            0x45,
-            0,
-            &attested(id.as_bytes(), &key.cose()),
-        ))),
-    ]
+    let attested = data(HOST, 0x45, 0, &attested(id.as_bytes(), &key.cose()));
+    [encoded(&client_data), encoded(&object(&attested))]
 }
 
 fn page_to_add(browser: &mut Browser) -> Answer {
@@ -71,17 +64,19 @@ fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[Strin
 
 /// Adds a passkey of that id in a browser that signed in just now.
 pub(crate) fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
-    let (page, key) = (page_to_add(browser), Key::es256());
-    let user_handle = options(&page)["user"]["id"].as_str().unwrap().to_owned();
-    let answer = post_new(browser, &page, &made(gatepost, &page, &key, id));
-    (
-        Held {
-            key,
-            id: encoded(id.as_bytes()),
-            user_handle,
-        },
-        answer,
-    )
+    let page = page_to_add(browser);
+    add_at(gatepost, browser, &page, id)
+}
+
+/// Adds one at the page that asks for it.
+fn add_at(gatepost: &Gatepost, browser: &mut Browser, page: &Answer, id: &str) -> (Held, Answer) {
+    let held = Held {
+        key: Key::es256(),
+        id: encoded(id.as_bytes()),
+        user_handle: text(&options(page)["user"], "id").to_owned(),
+    };
+    let answer = post_new(browser, page, &made(gatepost, page, &held.key, id));
+    (held, answer)
 }
 
 /// What a browser answers to a page that asks for it.
@@ -92,10 +87,8 @@ pub(crate) fn shown(
     kind: &str,
     count: u32,
 ) -> Vec<(&'static str, String)> {
-    let (client_data, shown) = (
-        client_data(kind, &options(page), origin),
-        data(HOST, 0x05, count, b""),
-    );
+    let client_data = client_data(kind, &options(page), origin);
+    let shown = data(HOST, 0x05, count, b"");
     vec![
         ("decision", String::from("passkey")),
         ("id", held.id.clone()),
@@ -114,14 +107,20 @@ pub(crate) fn post(
 ) -> Answer {
     let action = page.attribute("data-passkey=", "action").unwrap();
     let token = page.form_token();
-    let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
-    browser.post(
-        &action,
-        &[("form_token", token.as_str())]
-            .into_iter()
-            .chain(fields)
-            .collect::<Vec<_>>(),
-    )
+    let mut form = vec![("form_token", token.as_str())];
+    form.extend(fields.iter().map(|(name, value)| (*name, value.as_str())));
+    browser.post(&action, &form)
+}
+
+/// Shows a passkey that does not count, where the page asks for one.
+pub(crate) fn show(
+    gatepost: &Gatepost,
+    browser: &mut Browser,
+    page: &Answer,
+    held: &Held,
+) -> Answer {
+    let fields = shown(page, held, gatepost.origin(), "webauthn.get", 0);
+    post(browser, page, &fields)
 }
 
 fn with(
@@ -140,22 +139,12 @@ fn signals(page: &Answer) -> Option<Value> {
 }
 
 fn is_refused(gatepost: &Gatepost, answer: &Answer, reason: &str, what: &str) {
-    assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+    answer.assert_status_for(what, 200);
     // Browsers may delete what they are told of: only a passkey that nobody has.
     assert_eq!(signals(answer).is_some(), reason == "GP1819", "{what}");
     answer.assert_says_for(what, "The passkey was not accepted");
-    assert!(
-        !answer
-            .headers_named("set-cookie")
-            .iter()
-            .any(|cookie| cookie.starts_with("gatepost-session")),
-        "{what}"
-    );
-    assert!(
-        gatepost.log().contains(reason),
-        "{what}: no {reason} in {}",
-        gatepost.log()
-    );
+    answer.assert_sets_none("gatepost-session");
+    gatepost.log().assert_says_for(what, reason);
 }
 
 #[test]
@@ -172,61 +161,36 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     let fields = shown(&page, &held, &origin, "webauthn.get", 0);
     let refused =
         |answer: &Answer, reason: &str, what: &str| is_refused(&gatepost, answer, reason, what);
-    refused(
-        &post(&mut browser, &other_tab, &fields),
-        "GP1817",
-        "another tab's",
-    );
+    let answer = post(&mut browser, &other_tab, &fields);
+    refused(&answer, "GP1817", "another tab's");
     let mut elsewhere = gatepost.browser();
     let foreign = elsewhere.visit(&path);
-    refused(
-        &post(&mut elsewhere, &foreign, &fields),
-        "GP1817",
-        "another browser's",
-    );
+    let answer = post(&mut elsewhere, &foreign, &fields);
+    refused(&answer, "GP1817", "another browser's");
     let new = page_to_add(&mut own);
-    refused(
-        &post(
-            &mut browser,
-            &page,
-            &shown(&new, &held, &origin, "webauthn.get", 0),
-        ),
-        "GP1817",
-        "for a new one",
-    );
-    refused(
-        &post(
-            &mut browser,
-            &page,
-            &shown(&page, &held, &origin, "webauthn.create", 0),
-        ),
-        "GP1812",
-        "of another type",
-    );
-    refused(
-        &post(
-            &mut browser,
-            &page,
-            &shown(&page, &held, "https://evil.example", "webauthn.get", 0),
-        ),
-        "GP1812",
-        "another origin",
-    );
-    for (name, value, reason, what) in [
-        ("id", "", "GP1819", "no id"),
-        ("id", "AAAA", "GP1819", "an id that nobody has"),
-        ("user_handle", "AAAA", "GP1815", "somebody else's name"),
-        ("signature", "AAAA", "GP1815", "a signature of nothing"),
-        ("signature", "", "GP1815", "no signature"),
-        ("authenticator_data", "", "GP1811", "no data"),
-        ("client_data", "", "GP1811", "no client data"),
-        ("client_data", "e30", "GP1812", "empty client data"),
+    let evil = "https://evil.example";
+    for (of, origin, kind, reason, what) in [
+        (&new, &*origin, "webauthn.get", "GP1817", "for a new one"),
+        (&page, &origin, "webauthn.create", "GP1812", "another type"),
+        (&page, evil, "webauthn.get", "GP1812", "another origin"),
     ] {
-        refused(
-            &post(&mut browser, &page, &with(&fields, name, value)),
-            reason,
-            what,
-        );
+        let answer = post(&mut browser, &page, &shown(of, &held, origin, kind, 0));
+        refused(&answer, reason, what);
+    }
+    for [name, value, reason, what] in rows_of(
+        "
+        id                 |      | GP1819 | no id
+        id                 | AAAA | GP1819 | an id that nobody has
+        user_handle        | AAAA | GP1815 | somebody else's name
+        signature          | AAAA | GP1815 | a signature of nothing
+        signature          |      | GP1815 | no signature
+        authenticator_data |      | GP1811 | no data
+        client_data        |      | GP1811 | no client data
+        client_data        | e30  | GP1812 | empty client data
+        ",
+    ) {
+        let answer = post(&mut browser, &page, &with(&fields, name, value));
+        refused(&answer, reason, what);
     }
     for (name, value) in [
         ("id", "%%"),
@@ -240,11 +204,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     assert_eq!(post(&mut browser, &page, &doubled).status, 400, "doubled");
 
     let (cookies, handle) = (browser.cookies.clone(), with(&fields, "user_handle", ""));
-    let answer = post(&mut browser, &page, &handle);
-    let code = answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let code = post(&mut browser, &page, &handle).code();
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
     assert_eq!(claims["acr"], "phr");
     assert_eq!(claims["amr"], json!(["hwk", "user", "mfa"]));
@@ -255,25 +215,16 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     // One that counts: the same answer sent twice is no copy, an older counter is one.
     let mut counting = gatepost.browser();
     let page = counting.visit(&path);
-    let (cookies, fields) = (
-        counting.cookies.clone(),
-        shown(&page, &held, &origin, "webauthn.get", 5),
-    );
-    assert_eq!(post(&mut counting, &page, &fields).status, 303);
+    let counted = |page: &Answer| shown(page, &held, &origin, "webauthn.get", 5);
+    let (cookies, fields) = (counting.cookies.clone(), counted(&page));
+    post(&mut counting, &page, &fields).assert_status(303);
     again.cookies = cookies;
     refused(&post(&mut again, &page, &fields), "GP1817", "sent twice");
     assert_eq!(gatepost.database.events("passkey_cloned"), 0);
     let mut copy = gatepost.browser();
     let page = copy.visit(&path);
-    refused(
-        &post(
-            &mut copy,
-            &page,
-            &shown(&page, &held, &origin, "webauthn.get", 5),
-        ),
-        "GP1816",
-        "a copy",
-    );
+    let answer = post(&mut copy, &page, &counted(&page));
+    refused(&answer, "GP1816", "a copy");
     assert_eq!(gatepost.database.events("passkey_cloned"), 1);
 }
 
@@ -281,23 +232,18 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
 /// nothing stronger.
 #[test]
 fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
-    let mut registered = crate::support::gatepost::document();
-    for client in registered["clients"].as_array_mut().unwrap() {
-        if client["client_id"] == "conf2" {
-            client["minimum_acr"] = json!("phr");
-        }
-    }
+    let mut registered = document();
+    client(&mut registered, "conf2")["minimum_acr"] = json!("phr");
     let gatepost = Gatepost::start_with(&registered, &[]);
     let (_, answer) = add(&gatepost, &mut signed_in(&gatepost), "alices");
     let codes = recovery_codes(&answer);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(asked.text().contains("name=\"code\""), "{}", asked.text());
-    browser
-        .submit(&asked, &[("code", &codes[0])])
-        .assert_status(303);
-    let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
+    asked.assert_says("name=\"code\"");
+    let back = browser.submit(&asked, &[("code", &codes[0])]);
+    back.assert_status(303);
+    let page = browser.visit(&authorize_path("conf2", RP2, &[]));
     page.assert_says_not("name=\"code\"");
     page.assert_says("Use a passkey");
     let again = browser.submit(&page, &[("code", &codes[1])]);
@@ -321,12 +267,7 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
         }
     };
     let show = |browser: &mut Browser, page: &Answer| {
-        let entered = post(
-            browser,
-            page,
-            &shown(page, &held, gatepost.origin(), "webauthn.get", 0),
-        );
-        assert_eq!(entered.status, 303, "{}", entered.text());
+        show(&gatepost, browser, page, &held).assert_status(303);
         browser.cookies.clear();
     };
     for _ in 0..2 {
@@ -371,27 +312,21 @@ fn their_owner_alone_sees_which_passkeys_there_are_and_a_nameless_one_is_called_
     let second = encoded(b"unnamed");
     assert_eq!(listed(&account), json!([held.id, second]));
     let factor = account.attribute("name=\"factor\"", "value").unwrap();
-    let left = own.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", &factor)],
-    );
+    let remove = [("decision", "remove_factor"), ("factor", &*factor)];
+    let left = own.submit(&account, &remove);
     assert_eq!(listed(&left), json!([second]));
-    let aaguid: Vec<u8> = gatepost.database.value(
-        "SELECT aaguid FROM authenticators WHERE kind = 'passkey'",
-        &[],
-    );
+    let sql = "SELECT aaguid FROM authenticators WHERE kind = 'passkey'";
+    let aaguid: Vec<u8> = gatepost.database.value(sql, &[]);
     assert_eq!(aaguid, AAGUID);
     // The removed one is nobody's now; the page that asks for a second factor tells nothing.
     let path = authorize_path("conf1", RP1, &[]);
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
-    let fields = shown(&page, &held, gatepost.origin(), "webauthn.get", 0);
-    let refused = post(&mut browser, &page, &fields);
+    let refused = show(&gatepost, &mut browser, &page, &held);
     let unknown = json!({"rpId": "localhost", "credentialId": held.id});
     assert_eq!(signals(&refused), Some(unknown));
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    let fields = shown(&asked, &held, gatepost.origin(), "webauthn.get", 0);
-    let refused = post(&mut browser, &asked, &fields);
+    let refused = show(&gatepost, &mut browser, &asked, &held);
     refused.assert_says("The passkey was not accepted");
     assert_eq!(signals(&refused), None);
 }
@@ -409,43 +344,19 @@ fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
         assert_eq!(endpoints.json(), json!({"enroll": page, "manage": page}));
         let mut own = gatepost.browser();
         let page = own.visit(&path("/account"));
-        assert_eq!(
-            sign_in(&mut own, &page, "alice", ALICE_PASSWORD).location(),
-            path("/account")
-        );
+        let back = sign_in(&mut own, &page, "alice", ALICE_PASSWORD);
+        assert_eq!(back.location(), path("/account"));
         let account = own.visit(&path("/account"));
         let page = own.submit(&account, &[("decision", "add_passkey")]);
-        let (key, user_handle) = (
-            Key::es256(),
-            options(&page)["user"]["id"].as_str().unwrap().to_owned(),
-        );
-        recovery_codes(&post_new(
-            &mut own,
-            &page,
-            &made(&gatepost, &page, &key, "alices"),
-        ));
-        let held = Held {
-            key,
-            id: encoded(b"alices"),
-            user_handle,
-        };
+        let (held, added) = add_at(&gatepost, &mut own, &page, "alices");
+        recovery_codes(&added);
         let mut browser = gatepost.browser();
-        let page = browser.visit(&path(&authorize_path(
-            "conf1",
-            RP1,
-            &[("ui_locales", "de")],
-        )));
+        let german = authorize_path("conf1", RP1, &[("ui_locales", "de")]);
+        let page = browser.visit(&path(&german));
         let action = page.attribute("data-passkey=", "action").unwrap();
-        assert!(
-            action.starts_with(&path("/login/second-factor?r="))
-                && action.ends_with("&ui_locales=de"),
-            "{action}"
-        );
-        let answer = post(
-            &mut browser,
-            &page,
-            &shown(&page, &held, gatepost.origin(), "webauthn.get", 0),
-        );
+        let begins = action.starts_with(&path("/login/second-factor?r="));
+        assert!(begins && action.ends_with("&ui_locales=de"), "{action}");
+        let answer = show(&gatepost, &mut browser, &page, &held);
         answer.assert_carries_for(base_path, "code");
     }
 }
@@ -459,39 +370,20 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
     let page = bob.visit(&path);
     assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
     // The same credential cannot be two people's.
-    let page = page_to_add(&mut bob);
-    let taken = post_new(
-        &mut bob,
-        &page,
-        &made(&gatepost, &page, &Key::es256(), "alices"),
-    );
+    let (_, taken) = add(&gatepost, &mut bob, "alices");
     taken.assert_says("It was not added");
     add(&gatepost, &mut bob, "bobs");
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
     let asked = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
-    let origin = gatepost.origin();
-    let answer = post(
-        &mut browser,
-        &asked,
-        &shown(&asked, &alices, origin, "webauthn.get", 0),
-    );
+    let answer = show(&gatepost, &mut browser, &asked, &alices);
     is_refused(&gatepost, &answer, "GP1815", "alice's for bob");
     // The challenge was not spent by that, and bob is still asked.
     answer.assert_says("Confirm that it is you");
     gatepost.run_well(&["user", "disable", "alice"], "");
-    let page = gatepost.browser().visit(&path);
     let mut browser = gatepost.browser();
-    let page = if page.status == 200 {
-        browser.visit(&path)
-    } else {
-        page
-    };
-    let answer = post(
-        &mut browser,
-        &page,
-        &shown(&page, &alices, origin, "webauthn.get", 0),
-    );
+    let page = browser.visit(&path);
+    let answer = show(&gatepost, &mut browser, &page, &alices);
     is_refused(&gatepost, &answer, "GP1815", "of somebody disabled");
 }
 
@@ -501,6 +393,10 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
     let mut own = signed_in(&gatepost);
     let page = page_to_add(&mut own);
     let [client_data, whole] = made(&gatepost, &page, &Key::es256(), "alices");
+    let mut post = |client_data: &str, object: &str| {
+        let new = [client_data, object].map(str::to_owned);
+        post_new(&mut own, &page, &new)
+    };
     for (client_data, object, what) in [
         ("", whole.as_str(), "no client data"),
         ("e30", &whole, "empty client data"),
@@ -508,34 +404,19 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         (&client_data, &whole[..whole.len() - 4], "cut"),
         (&client_data, "n____w", "a list without end"),
     ] {
-        let answer = post_new(
-            &mut own,
-            &page,
-            &[client_data.to_owned(), object.to_owned()],
-        );
-        assert!(answer.status == 200, "{what}: {}", answer.text());
+        let answer = post(client_data, object);
+        answer.assert_status_for(what, 200);
         answer.assert_says_for(what, "was not accepted");
     }
-    for (client_data, object) in [
-        ("%", whole.as_str()),
-        (&client_data, "A=="),
-        (&client_data, &"A".repeat(11_000)),
-    ] {
-        post_new(
-            &mut own,
-            &page,
-            &[client_data.to_owned(), object.to_owned()],
-        )
-        .assert_status_for(object, 400);
+    let long = "A".repeat(11_000);
+    for (client_data, object) in [("%", &*whole), (&client_data, "A=="), (&client_data, &long)] {
+        post(client_data, object).assert_status_for(object, 400);
     }
     // A page of another session of hers is none of this one's.
     let mut other = signed_in(&gatepost);
     let foreign = page_to_add(&mut other);
-    let answer = post_new(
-        &mut own,
-        &page,
-        &made(&gatepost, &foreign, &Key::es256(), "alices"),
-    );
+    let new = made(&gatepost, &foreign, &Key::es256(), "alices");
+    let answer = post_new(&mut own, &page, &new);
     answer.assert_says("was not accepted");
     assert_eq!(gatepost.run_line("user factors alice --json").trim(), "[]");
 
@@ -549,27 +430,14 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
         answer.assert_says_for(number, "The second factor is added");
         // The factors changed since that page was drawn.
-        let late = post_new(
-            &mut own,
-            &page,
-            &made(&gatepost, &page, &Key::es256(), "late"),
-        );
+        let (_, late) = add_at(&gatepost, &mut own, &page, "late");
         late.assert_says_for(number, "It was not added");
     }
     let (_, answer) = add(&gatepost, &mut own, "key-20");
     answer.assert_says("It was not added");
-    let listed: Value =
-        serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
-            .unwrap();
-    assert_eq!(
-        listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|one| one["kind"] == "passkey")
-            .count(),
-        20
-    );
+    let listed = gatepost.shown("user factors alice --json");
+    let listed = listed.as_array().unwrap().iter();
+    assert_eq!(listed.filter(|one| one["kind"] == "passkey").count(), 20);
 }
 
 #[test]
@@ -582,13 +450,9 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
     for number in 0..10_000 {
         let answer = thief.submit(&asked, &[("code", &format!("{number:06}"))]);
-        assert!(
-            [200, 429].contains(&answer.status),
-            "{number}: {} {}",
-            answer.status,
-            answer.text()
-        );
-        assert!(number < 5 || answer.status == 429, "{number}");
+        let expected = if number < 5 { &[200, 429][..] } else { &[429] };
+        let is_answered = expected.contains(&answer.status);
+        assert!(is_answered, "{number}: {} {}", answer.status, answer.text());
     }
     let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
     let failed: i64 = gatepost.database.value(looked_at, &[]);
@@ -622,12 +486,11 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     let mut thief = gatepost.browser();
     let page = thief.visit(&path);
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
-    thief
-        .submit(&asked, &[("code", &phone.code(0))])
-        .assert_status(303);
+    let back = thief.submit(&asked, &[("code", &phone.code(0))]);
+    back.assert_status(303);
     let account = thief.visit("/account");
     let needed = "only a sign-in with it can change your second factors";
-    assert!(account.text().contains(needed), "{}", account.text());
+    account.assert_says(needed);
     for button in "add_app add_passkey remove_factor make_recovery_codes".split(' ') {
         account.assert_says_not_for(button, &format!("value=\"{button}\""));
     }
@@ -643,37 +506,29 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     ] {
         let answer = thief.submit(&account, &[("decision", decision), ("factor", factor)]);
         answer.assert_says_for(decision, "role=\"alert\"");
-        assert!(answer.text().contains(needed), "{decision}");
+        answer.assert_says_for(decision, needed);
     }
     // A page of the owner's own, in the thief's session.
     let page = page_to_add(&mut own);
     let [client_data, object] = made(&gatepost, &page, &Key::es256(), "thiefs");
     let fields = [
-        ("client_data", client_data.as_str()),
+        ("decision", "add_passkey"),
+        ("client_data", &client_data),
         ("attestation_object", &object),
     ];
-    thief.submit(
-        &account,
-        &[&[("decision", "add_passkey")][..], &fields].concat(),
-    );
+    thief.submit(&account, &fields);
     assert_eq!(factors(&gatepost), before);
-    assert!(gatepost.log().contains("GP1818"));
+    gatepost.log().assert_says("GP1818");
 
     // The page leads to a sign-in with the passkey, and then it goes.
     let anew = thief.submit(&account, &[("decision", "sign_in_anew")]);
     let page = thief.follow(anew);
-    let back = post(
-        &mut thief,
-        &page,
-        &shown(&page, &held, gatepost.origin(), "webauthn.get", 0),
-    );
+    let back = show(&gatepost, &mut thief, &page, &held);
     let account = thief.follow(back);
-    assert!(!account.text().contains(needed), "{}", account.text());
+    account.assert_says_not(needed);
     recovery_codes(&thief.submit(&account, &[("decision", "make_recovery_codes")]));
-    let removed = thief.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", "totp.")],
-    );
+    let remove = [("decision", "remove_factor"), ("factor", "totp.")];
+    let removed = thief.submit(&account, &remove);
     removed.assert_says("The second factor is removed");
 }
 
@@ -688,13 +543,12 @@ fn a_known_credential_id_swaps_no_key_of_its_own_owner() {
     assert_eq!(factors(&gatepost), before);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    let shown = shown(&page, &held, gatepost.origin(), "webauthn.get", 0);
-    assert_eq!(post(&mut browser, &page, &shown).status, 303);
+    show(&gatepost, &mut browser, &page, &held).assert_status(303);
 }
 
 #[test]
 fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
-    let mut registered = crate::support::gatepost::document();
+    let mut registered = document();
     registered["clients"][0]["minimum_acr"] = json!("phr");
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut own = gatepost.browser();
@@ -703,15 +557,8 @@ fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
     add_app(&mut own, 0);
     let page = own.visit(&authorize_path("conf1", RP1, &[]));
     page.assert_says_not_for("it is not the first", "Everywhere else");
-    let answer = post_new(
-        &mut own,
-        &page,
-        &made(&gatepost, &page, &Key::es256(), "alices"),
-    );
-    let code = answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let (_, answer) = add_at(&gatepost, &mut own, &page, "alices");
+    let code = answer.code();
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
     assert_eq!(claims["acr"], "phr");
 }
@@ -725,29 +572,18 @@ fn a_refused_passkey_is_a_failed_second_factor_only_after_a_right_password() {
     let mut visitor = gatepost.browser();
     let page = visitor.visit(&authorize_path("conf1", RP1, &[]));
     let garbage = |page: &Answer| {
-        with(
-            &shown(page, &held, gatepost.origin(), "webauthn.get", 0),
-            "signature",
-            "AAAA",
-        )
+        let fields = shown(page, &held, gatepost.origin(), "webauthn.get", 0);
+        with(&fields, "signature", "AAAA")
     };
     for _ in 0..2 {
-        is_refused(
-            &gatepost,
-            &post(&mut visitor, &page, &garbage(&page)),
-            "GP1815",
-            "garbage",
-        );
+        let answer = post(&mut visitor, &page, &garbage(&page));
+        is_refused(&gatepost, &answer, "GP1815", "garbage");
     }
     await_that("they are told", SOON, || told("passkey_refused") == 2);
     assert_eq!(told("second_factor_failed"), 0, "nobody showed a password");
     let asked = sign_in(&mut visitor, &page, "alice", ALICE_PASSWORD);
-    is_refused(
-        &gatepost,
-        &post(&mut visitor, &asked, &garbage(&asked)),
-        "GP1815",
-        "beside a password",
-    );
+    let answer = post(&mut visitor, &asked, &garbage(&asked));
+    is_refused(&gatepost, &answer, "GP1815", "beside a password");
     await_that("it is told", SOON, || told("second_factor_failed") == 1);
     assert_eq!(told("passkey_refused"), 2);
 }

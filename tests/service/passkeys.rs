@@ -42,24 +42,17 @@ fn text(value: &str) -> Vec<u8> {
 }
 
 fn integer(value: i64) -> Vec<u8> {
-    let (kind, number) = if value < 0 {
-        (1, -1 - value)
-    } else {
-        (0, value)
+    let (kind, number) = match value {
+        ..0 => (1, -1 - value),
+        _ => (0, value),
     };
     head(kind, usize::try_from(number).unwrap())
 }
 
 fn map(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    [
-        vec![head(5, members.len())],
-        members
-            .iter()
-            .map(|(key, value)| [key.clone(), value.clone()].concat())
-            .collect(),
-    ]
-    .concat()
-    .concat()
+    let head = head(5, members.len());
+    let members = members.iter().flat_map(|(key, value)| [key, value]);
+    head.iter().chain(members.flatten()).copied().collect()
 }
 
 impl Key {
@@ -95,11 +88,8 @@ impl Key {
             Key::Rs256(pair) => {
                 let public = RsaPublicKey::from_pkcs1_der(pair.public_key().as_ref()).unwrap();
                 let (n, e) = (public.n().to_be_bytes(), public.e().to_be_bytes());
-                [
-                    of(3, -257),
-                    vec![(integer(-1), bytes(&n)), (integer(-2), bytes(&e))],
-                ]
-                .concat()
+                let numbers = vec![(integer(-1), bytes(&n)), (integer(-2), bytes(&e))];
+                [of(3, -257), numbers].concat()
             }
         }
     }
@@ -121,26 +111,16 @@ impl Key {
 }
 
 pub(crate) fn data(id: &str, flags: u8, count: u32, attested: &[u8]) -> Vec<u8> {
-    [
-        &Sha256::digest(id)[..],
-        &[flags],
-        &count.to_be_bytes(),
-        attested,
-    ]
-    .concat()
+    let id = Sha256::digest(id);
+    [&id[..], &[flags], &count.to_be_bytes(), attested].concat()
 }
 
 /// Bitwarden's.
 pub(crate) const AAGUID: [u8; 16] = 0xd548_826e_79b4_db40_a3d8_1111_6f7e_8349_u128.to_be_bytes();
 
 pub(crate) fn attested(id: &[u8], key: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    [
-        &AAGUID[..],
-        &u16::try_from(id.len()).unwrap().to_be_bytes(),
-        id,
-        &map(key),
-    ]
-    .concat()
+    let length = u16::try_from(id.len()).unwrap().to_be_bytes();
+    [&AAGUID[..], &length, id, &map(key)].concat()
 }
 
 pub(crate) fn object(data: &[u8]) -> Vec<u8> {
@@ -152,12 +132,8 @@ pub(crate) fn object(data: &[u8]) -> Vec<u8> {
 }
 
 fn new(key: &Key) -> Vec<u8> {
-    object(&data(
-        PARTY.id,
-        0x45,
-        0,
-        &attested(b"credential", &key.cose()),
-    ))
+    let attested = attested(b"credential", &key.cose());
+    object(&data(PARTY.id, 0x45, 0, &attested))
 }
 
 fn client_data(kind: &str, origin: &str) -> Vec<u8> {
@@ -176,19 +152,14 @@ fn each_algorithm_registers_and_signs_in() {
         assert!(!known.backup_eligible);
         let shown = data(PARTY.id, 0x05, 7, b"");
         let signature = key.sign(&shown, &client_data);
-        assert_eq!(
-            verify(PARTY, &known, &client_data, &shown, &signature),
-            Ok(7)
-        );
+        let verify = |client_data: &[u8], signature: &[u8]| {
+            verify(PARTY, &known, client_data, &shown, signature)
+        };
+        assert_eq!(verify(&client_data, &signature), Ok(7));
         let other = Key::es256().sign(&shown, &client_data);
-        assert_eq!(
-            verify(PARTY, &known, &client_data, &shown, &other),
-            Err(Reason::PasskeySignature)
-        );
-        assert_eq!(
-            verify(PARTY, &known, b"{}", &shown, &signature),
-            Err(Reason::PasskeySignature)
-        );
+        let refused = Err(Reason::PasskeySignature);
+        assert_eq!(verify(&client_data, &other), refused);
+        assert_eq!(verify(b"{}", &signature), refused);
     }
 }
 
@@ -216,74 +187,43 @@ fn a_new_passkey_is_for_us_checked_its_user_and_has_a_key_that_was_asked_for() {
     let whole = new(&key);
     assert!(register(PARTY, &rsa(256, &[1, 0, 1])).is_ok());
     assert!(register(PARTY, &rsa(512, &[1, 0, 1])).is_ok());
-    for (what, object, reason) in [
-        ("nothing", Vec::new(), Reason::PasskeyMalformed),
+    let more = [&whole[..], &[0]].concat();
+    let flagged = |flags| with(flags, b"id", &key.cose());
+    let elsewhere = data("example.com", 0x45, 0, &attested(b"id", &key.cose()));
+    let malformed = [
+        ("nothing", Vec::new()),
+        ("cut", whole[..whole.len() - 1].to_vec()),
+        ("more behind it", more),
+        ("no key in it", flagged(0x05)),
+        ("copied, and not made for it", flagged(0x55)),
+        ("no id", with(0x45, b"", &key.cose())),
+        ("a long id", with(0x45, &[7; 1_024], &key.cose())),
+    ];
+    let unverified = [
+        ("not verified", flagged(0x41)),
+        ("not present", flagged(0x44)),
+    ];
+    let of_another_key = [
+        ("another algorithm", changed(1, integer(-35))),
+        ("another curve", changed(2, integer(2))),
+        ("a point off the curve", changed(3, bytes(&[1; 32]))),
+        ("a short coordinate", changed(3, bytes(&[1; 31]))),
+        ("RSA of 1024", rsa(128, &[1, 0, 1])),
+        ("RSA of 8192", rsa(1_024, &[1, 0, 1])),
+        ("an exponent of one", rsa(256, &[1])),
+    ];
+    for (reason, cases) in [
+        (Reason::PasskeyMalformed, &malformed[..]),
+        (Reason::PasskeyUnverified, &unverified),
         (
-            "cut",
-            whole[..whole.len() - 1].to_vec(),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "more behind it",
-            [&whole[..], &[0]].concat(),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "not verified",
-            with(0x41, b"id", &key.cose()),
-            Reason::PasskeyUnverified,
-        ),
-        (
-            "not present",
-            with(0x44, b"id", &key.cose()),
-            Reason::PasskeyUnverified,
-        ),
-        (
-            "no key in it",
-            with(0x05, b"id", &key.cose()),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "copied, and not made for it",
-            with(0x55, b"id", &key.cose()),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "another host",
-            self::object(&data("example.com", 0x45, 0, &attested(b"id", &key.cose()))),
             Reason::PasskeyElsewhere,
+            &[("another host", object(&elsewhere))],
         ),
-        (
-            "no id",
-            with(0x45, b"", &key.cose()),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "a long id",
-            with(0x45, &[7; 1_024], &key.cose()),
-            Reason::PasskeyMalformed,
-        ),
-        (
-            "another algorithm",
-            changed(1, integer(-35)),
-            Reason::PasskeyKey,
-        ),
-        ("another curve", changed(2, integer(2)), Reason::PasskeyKey),
-        (
-            "a point off the curve",
-            changed(3, bytes(&[1; 32])),
-            Reason::PasskeyKey,
-        ),
-        (
-            "a short coordinate",
-            changed(3, bytes(&[1; 31])),
-            Reason::PasskeyKey,
-        ),
-        ("RSA of 1024", rsa(128, &[1, 0, 1]), Reason::PasskeyKey),
-        ("RSA of 8192", rsa(1_024, &[1, 0, 1]), Reason::PasskeyKey),
-        ("an exponent of one", rsa(256, &[1]), Reason::PasskeyKey),
+        (Reason::PasskeyKey, &of_another_key),
     ] {
-        assert_eq!(register(PARTY, &object), Err(reason), "{what}");
+        for (what, object) in cases {
+            assert_eq!(register(PARTY, object), Err(reason), "{what}");
+        }
     }
 }
 
@@ -298,14 +238,10 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
             ..register(PARTY, &new(&key)).unwrap()
         };
         let shown = data(id, flags, count, b"");
-        verify(
-            PARTY,
-            &known,
-            &client_data,
-            &shown,
-            &key.sign(&shown, &client_data),
-        )
+        let signature = key.sign(&shown, &client_data);
+        verify(PARTY, &known, &client_data, &shown, &signature)
     };
+    let elsewhere = Err(Reason::PasskeyElsewhere);
     for (id, flags, before, count, eligible, expected) in [
         (PARTY.id, 0x05, 0, 0, false, Ok(0)),
         (PARTY.id, 0x1d, 0, 0, true, Ok(0)),
@@ -316,20 +252,11 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
         (PARTY.id, 0x0d, 0, 0, false, Err(Reason::PasskeyMalformed)),
         (PARTY.id, 0x15, 0, 0, true, Err(Reason::PasskeyMalformed)),
         (PARTY.id, 0x01, 0, 0, false, Err(Reason::PasskeyUnverified)),
-        (
-            "example.com",
-            0x05,
-            0,
-            0,
-            false,
-            Err(Reason::PasskeyElsewhere),
-        ),
+        ("example.com", 0x05, 0, 0, false, elsewhere),
     ] {
-        assert_eq!(
-            judged(id, flags, before, count, eligible),
-            expected,
-            "{id} {flags:x} {before} {count} {eligible}"
-        );
+        let found = judged(id, flags, before, count, eligible);
+        let case = format!("{id} {flags:x} {before} {count} {eligible}");
+        assert_eq!(found, expected, "{case}");
     }
 }
 
@@ -337,16 +264,13 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
 fn what_the_browser_says_is_of_this_kind_and_of_our_own_page() {
     let said = |more: serde_json::Value| {
         let mut all = json!({"type": "webauthn.get", "challenge": "AQID", "origin": PARTY.origin});
-        all.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        let more = more.as_object().unwrap().clone();
+        all.as_object_mut().unwrap().extend(more);
         challenge(all.to_string().as_bytes(), "webauthn.get", PARTY)
     };
     assert_eq!(said(json!({})), Ok(vec![1, 2, 3]));
-    assert_eq!(
-        said(json!({"crossOrigin": false, "more": [1]})),
-        Ok(vec![1, 2, 3])
-    );
+    let further = json!({"crossOrigin": false, "more": [1]});
+    assert_eq!(said(further), Ok(vec![1, 2, 3]));
     for elsewhere in [
         json!({"type": "webauthn.create"}),
         json!({"origin": "https://login.example.com/"}),
@@ -356,33 +280,23 @@ fn what_the_browser_says_is_of_this_kind_and_of_our_own_page() {
         json!({"crossOrigin": "false"}),
         json!({"topOrigin": "https://login.example.com"}),
     ] {
-        assert_eq!(
-            said(elsewhere.clone()),
-            Err(Reason::PasskeyElsewhere),
-            "{elsewhere}"
-        );
+        let found = said(elsewhere.clone());
+        assert_eq!(found, Err(Reason::PasskeyElsewhere), "{elsewhere}");
     }
+    let refused = Err(Reason::PasskeyMalformed);
     for malformed in ["", "[]", "{", "\"x\""] {
-        assert_eq!(
-            challenge(malformed.as_bytes(), "webauthn.get", PARTY),
-            Err(Reason::PasskeyMalformed),
-            "{malformed}"
-        );
+        let found = challenge(malformed.as_bytes(), "webauthn.get", PARTY);
+        assert_eq!(found, refused, "{malformed}");
     }
-    assert_eq!(
-        said(json!({"challenge": "A=="})),
-        Err(Reason::PasskeyMalformed)
-    );
+    assert_eq!(said(json!({"challenge": "A=="})), refused);
 }
 
 #[test]
 fn addresses_of_numbers_have_no_passkeys() {
+    let host_name = Some("login.example.com");
     for (base_url, expected) in [
-        ("https://login.example.com", Some("login.example.com")),
-        (
-            "https://login.example.com:8443/id",
-            Some("login.example.com"),
-        ),
+        ("https://login.example.com", host_name),
+        ("https://login.example.com:8443/id", host_name),
         ("http://localhost:8080", Some("localhost")),
         ("http://127.0.0.1:8080", None),
         ("http://[::1]:8080/id", None),
@@ -422,15 +336,13 @@ fn a_million_mutations_make_no_panic() {
             index => drop(register(PARTY, &mutated(&objects[index - 1]))),
         }
     }
-    let known: Vec<Passkey> = objects
+    let known = objects
         .iter()
-        .map(|object| register(PARTY, object).unwrap())
-        .collect();
+        .map(|object| register(PARTY, object).unwrap());
+    let known: Vec<Passkey> = known.collect();
     let shown = data(PARTY.id, 0x05, 1, b"");
-    let signatures: Vec<Vec<u8>> = keys
-        .iter()
-        .map(|key| key.sign(&shown, &client_data))
-        .collect();
+    let signatures = keys.iter().map(|key| key.sign(&shown, &client_data));
+    let signatures: Vec<Vec<u8>> = signatures.collect();
     for round in 0..100_000 {
         let index = round % 3;
         let (data, signature) = match round % 2 {

@@ -1,7 +1,5 @@
 //! Pushed authorization requests (RFC 9126).
 
-use std::thread;
-
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
@@ -10,6 +8,8 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
+use crate::support::tables::rows_of;
+use crate::support::waiting::all_at_once;
 
 const REQUEST_URI: &str = "urn:ietf:params:oauth:request_uri:gpp_";
 
@@ -18,17 +18,13 @@ fn registered() -> Value {
     let public = json!({
         "token_endpoint_auth_method": "none", "secrets": null, "grant_types": ["authorization_code"], "scope": "openid",
     });
-    with_clients(
-        document(),
-        &[
-            ("pushing", pushing),
-            (
-                "consenting",
-                json!({"require_consent": true, "scope": "openid profile"}),
-            ),
-            ("open", public),
-        ],
-    )
+    let consenting = json!({"require_consent": true, "scope": "openid profile"});
+    let clients = [
+        ("pushing", pushing),
+        ("consenting", consenting),
+        ("open", public),
+    ];
+    with_clients(document(), &clients)
 }
 
 /// A good request, with parameters changed; one changed to an empty text is left out.
@@ -52,13 +48,13 @@ fn parameters(changes: &[(&str, &str)]) -> Vec<(String, String)> {
     all.into_iter().map(owned).collect()
 }
 
+fn borrowed(parameters: &[(String, String)]) -> Vec<(&str, &str)> {
+    let borrowed = parameters.iter().map(|(name, value)| (&**name, &**value));
+    borrowed.collect()
+}
+
 fn push(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answer {
-    let parameters = parameters(changes);
-    let form: Vec<(&str, &str)> = parameters
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    gatepost.post_as(client_id, "/connect/par", &form)
+    gatepost.post_as(client_id, "/connect/par", &borrowed(&parameters(changes)))
 }
 
 fn request_uri(answer: &Answer) -> String {
@@ -162,73 +158,60 @@ fn of_many_at_once_one_gets_a_code() {
     let browser = signed_in(&gatepost);
     let cookies = browser.cookie_header();
     let path = path("conf1", &uri, &[]);
-    let answers: Vec<Answer> = thread::scope(|scope| {
-        let asked: Vec<_> = (0..16)
-            .map(|number| {
-                let at = if number % 2 == 0 { &gatepost } else { &beside };
-                let (path, cookies) = (&path, &cookies);
-                scope.spawn(move || at.connect().send("GET", path, &[("Cookie", cookies)], b""))
-            })
-            .collect();
-        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    let statuses = all_at_once(16, |number| {
+        let at = if number % 2 == 0 { &gatepost } else { &beside };
+        at.send("GET", &path, &[("Cookie", &cookies)], b"").status
     });
-    let codes = answers
-        .iter()
-        .filter(|answer| answer.status == 303 || answer.status == 302);
-    assert_eq!(codes.count(), 1);
+    let counted = |known: &[u16]| {
+        statuses
+            .iter()
+            .filter(|status| known.contains(status))
+            .count()
+    };
     assert_eq!(
-        answers.iter().filter(|answer| answer.status == 400).count(),
-        15
+        (counted(&[302, 303]), counted(&[400])),
+        (1, 15),
+        "{statuses:?}"
     );
 }
 
 #[test]
 fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
-    let wrong = gatepost.post(
-        "/connect/par",
-        &[("Authorization", &basic("conf1", "not-the-secret-of-it"))],
-        &[("response_type", "code")],
-    );
+    let guessed = basic("conf1", "not-the-secret-of-it");
+    let (headers, form) = ([("Authorization", &*guessed)], [("response_type", "code")]);
+    let wrong = gatepost.post("/connect/par", &headers, &form);
     wrong.assert_refused(401, "invalid_client", "a wrong secret");
     let nobody = gatepost.post("/connect/par", &[], &[("response_type", "code")]);
     nobody.assert_refused(400, "invalid_client", "nobody");
-    for (changes, error) in [
-        (
-            &[("redirect_uri", "https://evil.example/cb")][..],
-            "invalid_request",
-        ),
-        (&[("redirect_uri", "")], "invalid_request"),
-        (&[("response_type", "")], "invalid_request"),
-        (&[("response_type", "token")], "unauthorized_client"),
-        (
-            &[("response_type", "nonsense")],
-            "unsupported_response_type",
-        ),
-        (&[("scope", "openid unknown.scope")], "invalid_scope"),
-        (&[("resource", "https://unknown.example")], "invalid_target"),
-        (&[("request", "e30.e30.x")], "request_not_supported"),
-        (
-            &[("request_uri", "urn:ietf:params:oauth:request_uri:x")],
-            "invalid_request",
-        ),
-        (&[("prompt", "none login")], "invalid_request"),
-        (&[("code_challenge", "short")], "invalid_request"),
-        (&[("client_id", "conf2")], "invalid_client"),
-        (&[("login_hint", &"x".repeat(5_000))], "invalid_request"),
-    ] {
+    let long = "x".repeat(5_000);
+    for [name, value, error] in rows_of(&format!(
+        "
+        redirect_uri   | https://evil.example/cb              | invalid_request
+        redirect_uri   |                                      | invalid_request
+        response_type  |                                      | invalid_request
+        response_type  | token                                | unauthorized_client
+        response_type  | nonsense                             | unsupported_response_type
+        scope          | openid unknown.scope                 | invalid_scope
+        resource       | https://unknown.example              | invalid_target
+        request        | e30.e30.x                            | request_not_supported
+        request_uri    | urn:ietf:params:oauth:request_uri:x  | invalid_request
+        prompt         | none login                           | invalid_request
+        code_challenge | short                                | invalid_request
+        client_id      | conf2                                | invalid_client
+        login_hint     | {long}                               | invalid_request
+        "
+    )) {
+        let changes = &[(name, value)];
         let answer = push(&gatepost, "conf1", changes);
         let status = if error == "invalid_client" { 401 } else { 400 };
-        assert_eq!(answer.status, status, "{changes:?}: {}", answer.text());
-        assert_eq!(answer.json()["error"], json!(error), "{changes:?}");
-        assert_eq!(answer.header("location"), None, "{changes:?}");
+        let case = format!("{changes:?}");
+        answer.assert_stays_for(&case, status);
+        answer.assert_member_for(&case, "error", error);
     }
     let query = "client_secret=in-the-log";
     let good = parameters(&[]);
-    let good: Vec<(&str, &str)> = good
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
+    let good = borrowed(&good);
     let authorization = basic("conf1", CONF1_SECRET);
     let headers = [("Authorization", authorization.as_str())];
     let in_url = gatepost.post(&format!("/connect/par?{query}"), &headers, &good);
@@ -236,23 +219,17 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
     let long = "n".repeat(900);
     let state = "s".repeat(1_900);
     let claims = json!({"userinfo": {"name": {"value": "v".repeat(3_500)}}}).to_string();
-    let answer = push(
-        &gatepost,
-        "conf1",
-        &[("nonce", &long), ("state", &state), ("claims", &claims)],
-    );
+    let changes = [("nonce", &*long), ("state", &state), ("claims", &claims)];
+    let answer = push(&gatepost, "conf1", &changes);
     answer.assert_refused(400, "invalid_request", "too long");
     for method in ["GET", "PUT", "DELETE"] {
         let answer = gatepost.send(method, "/connect/par", &[], b"");
         assert_eq!(answer.status, 405, "{method}");
     }
-    let json = gatepost.send(
-        "POST",
-        "/connect/par",
-        &[("Content-Type", "application/json")],
-        b"{}",
-    );
-    assert_eq!(json.status, 400);
+    let json = [("Content-Type", "application/json")];
+    gatepost
+        .send("POST", "/connect/par", &json, b"{}")
+        .assert_status(400);
 }
 
 #[test]
@@ -279,58 +256,43 @@ fn a_request_uri_is_its_clients_alone_and_no_other_text_is_one() {
     } else {
         "A"
     };
-    open(
-        "conf1",
-        &format!("{}{another}{}", &uri[..middle], &uri[middle + 1..]),
-        "GP1151",
-    );
+    let (beginning, end) = (&uri[..middle], &uri[middle + 1..]);
+    open("conf1", &format!("{beginning}{another}{end}"), "GP1151");
     open("conf1", &uri[..uri.len() - 4], "GP1151");
     open("conf1", REQUEST_URI, "GP1151");
-    open(
-        "conf1",
-        "urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22c",
-        "GP1151",
-    );
+    let of_others = "urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22c";
+    open("conf1", of_others, "GP1151");
     // An address elsewhere is never fetched, and told as before.
-    let elsewhere = browser.get(&path(
-        "conf1",
-        "https://client.example/request.jwt",
-        &[
-            ("redirect_uri", RP1),
-            ("response_type", "code"),
-            ("state", "s"),
-        ],
-    ));
+    let further = [
+        ("redirect_uri", RP1),
+        ("response_type", "code"),
+        ("state", "s"),
+    ];
+    let elsewhere = path("conf1", "https://client.example/request.jwt", &further);
+    let elsewhere = browser.get(&elsewhere);
     assert_eq!(elsewhere.query()["error"], "request_uri_not_supported");
     assert_eq!(browser.visit(&path("conf1", &uri, &[])).status, 200);
     gatepost.travel(91);
     let late = browser.get(&path("conf1", &uri, &[]));
     late.assert_error_page(400, "GP1153", "after its end");
     let advice = "It took too long to get here, so this link is no longer good.";
-    assert!(late.text().contains(advice), "{}", late.text());
+    late.assert_says(advice);
 }
 
 #[test]
 fn a_client_may_have_to_push_and_a_public_one_may() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    let direct = parameters(&[("client_id", "pushing")]);
-    let direct: Vec<(&str, &str)> = direct
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    let refused = browser.get(&format!("/connect/authorize?{}", encode(&direct)));
+    let direct = encode(&borrowed(&parameters(&[("client_id", "pushing")])));
+    let refused = browser.get(&format!("/connect/authorize?{direct}"));
     assert_eq!(refused.query()["error"], "invalid_request");
     assert_eq!(refused.query()["state"], "st-pushed");
     let uri = request_uri(&push(&gatepost, "pushing", &[("client_id", "pushing")]));
     assert!(!code(&mut browser, &path("pushing", &uri, &[])).is_empty());
 
     let public = parameters(&[("client_id", "open")]);
-    let public: Vec<(&str, &str)> = public
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    let uri = request_uri(&gatepost.post("/connect/par", &[], &public));
+    let pushed = gatepost.post("/connect/par", &[], &borrowed(&public));
+    let uri = request_uri(&pushed);
     let granted = code(&mut browser, &path("open", &uri, &[]));
     let form = [
         ("grant_type", "authorization_code"),
@@ -340,7 +302,7 @@ fn a_client_may_have_to_push_and_a_public_one_may() {
         ("code_verifier", VERIFIER),
     ];
     let redeemed = gatepost.post("/connect/token", &[], &form);
-    assert_eq!(redeemed.status, 200, "{}", redeemed.text());
+    redeemed.assert_status(200);
 }
 
 #[test]
@@ -348,25 +310,17 @@ fn discovery_names_the_endpoint_where_it_is_there() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let metadata = gatepost.get("/.well-known/openid-configuration").json();
     let endpoint = format!("{}/connect/par", gatepost.base_url);
-    assert_eq!(
-        metadata["pushed_authorization_request_endpoint"],
-        json!(endpoint)
-    );
+    let told = &metadata["pushed_authorization_request_endpoint"];
+    assert_eq!(*told, json!(endpoint));
     assert_eq!(metadata.get("require_pushed_authorization_requests"), None);
     let without = Gatepost::start_with(&registered(), &[("GATEPOST_PUSHED_REQUESTS", "off")]);
     let metadata = without.get("/.well-known/openid-configuration").json();
     assert_eq!(metadata.get("pushed_authorization_request_endpoint"), None);
     assert_eq!(push(&without, "conf1", &[]).status, 404);
     // A page may push from another origin, as it may ask for tokens.
-    let preflight = gatepost.send(
-        "OPTIONS",
-        "/connect/par",
-        &[
-            ("Origin", "https://rp1.example"),
-            ("Access-Control-Request-Method", "POST"),
-        ],
-        b"",
-    );
+    let origin = ("Origin", "https://rp1.example");
+    let headers = [origin, ("Access-Control-Request-Method", "POST")];
+    let preflight = gatepost.send("OPTIONS", "/connect/par", &headers, b"");
     assert!(preflight.status < 300, "{}", preflight.status);
     let _: Browser = without.browser();
 }
@@ -375,11 +329,9 @@ fn discovery_names_the_endpoint_where_it_is_there() {
 fn explain_judges_what_was_pushed_and_says_who_must_push() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let explained = |path: &str| {
-        let output = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-        )
+        let output = gatepost.run(&["explain", &gatepost.address(path)], "");
+        let told = String::from_utf8(output.stdout).unwrap();
+        (output.status.success(), told)
     };
     let uri = request_uri(&push(&gatepost, "pushing", &[]));
     let (is_good, told) = explained(&path("pushing", &uri, &[]));
@@ -388,11 +340,7 @@ fn explain_judges_what_was_pushed_and_says_who_must_push() {
     assert!(told.contains("GP1154"), "{told}");
     let (is_good, told) = explained(&path("conf1", &uri, &[]));
     assert!(!is_good && told.contains("GP1152"), "{told}");
-    let direct = parameters(&[("client_id", "pushing")]);
-    let direct: Vec<(&str, &str)> = direct
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    let (is_good, told) = explained(&format!("/connect/authorize?{}", encode(&direct)));
+    let direct = encode(&borrowed(&parameters(&[("client_id", "pushing")])));
+    let (is_good, told) = explained(&format!("/connect/authorize?{direct}"));
     assert!(!is_good && told.contains("GP1155"), "{told}");
 }

@@ -3,12 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{decode_jwt, userinfo};
+use crate::support::flow::{decode_jwt, issued, userinfo, with_members};
 use crate::support::gatepost::Gatepost;
 use crate::support::offline::{
     CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, client, document, member, refresh, start,
     start_own,
 };
+use crate::support::tables::rows_of;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -46,12 +47,8 @@ fn a_refresh_repeats_the_sign_in_and_gives_the_next_token() {
     }
     assert_eq!(gatepost.database.events("refreshed"), 3);
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert!(
-        discovery["grant_types_supported"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("refresh_token"))
-    );
+    let grants = discovery["grant_types_supported"].as_array().unwrap();
+    assert!(grants.contains(&json!("refresh_token")));
 }
 
 #[test]
@@ -65,25 +62,14 @@ fn only_offline_access_and_the_grant_type_together_give_a_refresh_token() {
         json!({"grant_types": ["authorization_code"]}),
     ] {
         let mut document = document();
-        client(&mut document, "reuse")
-            .as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
-        assert!(
-            !gatepost
-                .run(&["apply", "-"], &document.to_string())
-                .status
-                .success(),
-            "{change}"
-        );
+        let reuse = client(&mut document, "reuse");
+        *reuse = with_members(reuse.take(), &change);
+        let output = gatepost.run(&["apply", "-"], &document.to_string());
+        assert!(!output.status.success(), "{change}");
     }
-    let of_itself = CONF1.post(
-        &mut gatepost.connect(),
-        "/connect/token",
-        &[("grant_type", "client_credentials")],
-    );
-    of_itself.assert_status(200);
-    assert_eq!(of_itself.json().get("refresh_token"), None);
+    let form = [("grant_type", "client_credentials")];
+    let of_itself = issued(&CONF1.ask(&gatepost, "/connect/token", &form));
+    assert_eq!(of_itself.get("refresh_token"), None);
 }
 
 #[test]
@@ -196,14 +182,18 @@ fn a_token_that_stays_is_idle_from_its_last_use_and_ends_as_any_other() {
     REUSE.assert_refresh_over(&gatepost, refresh(&tokens));
 }
 
+/// The only grant, as it is stored.
+fn grants(gatepost: &Gatepost) -> String {
+    let stored = "SELECT g::text FROM grants g";
+    gatepost.database.value(stored, &[])
+}
+
 #[test]
 fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let token = refresh(&tokens).to_owned();
-    let before = gatepost
-        .database
-        .value::<String>("SELECT g::text FROM grants g", &[]);
+    let before = grants(&gatepost);
     for party in [CONF2, PUB1, REUSE] {
         party.assert_refresh_over(&gatepost, &token);
     }
@@ -229,10 +219,7 @@ fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
     ] {
         CONF1.assert_refresh_over(&gatepost, forged);
     }
-    let after = gatepost
-        .database
-        .value::<String>("SELECT g::text FROM grants g", &[]);
-    assert_eq!(before, after);
+    assert_eq!(before, grants(&gatepost));
     assert_eq!(CONF1.refresh(&gatepost, &token).status, 200);
 }
 
@@ -241,48 +228,36 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let token = refresh(&tokens);
-    let post = |form: &[(&str, &str)]| CONF1.post(&mut gatepost.connect(), "/connect/token", form);
-    post(&[("grant_type", "refresh_token")]).assert_error(400, "invalid_request");
-    post(&[("grant_type", "refresh_token"), ("refresh_token", "")])
-        .assert_error(400, "invalid_request");
+    let kind = ("grant_type", "refresh_token");
+    let in_query = format!("/connect/token?refresh_token={token}");
+    for (path, form) in [
+        ("/connect/token", &[kind][..]),
+        ("/connect/token", &[kind, ("refresh_token", "")]),
+        (&in_query, &[kind]),
+    ] {
+        let answer = CONF1.ask(&gatepost, path, form);
+        answer.assert_error(400, "invalid_request");
+    }
+    let scope = ("scope", "openid");
     for (further, error) in [
         (&[("refresh_token", token)][..], "invalid_request"),
-        (
-            &[("scope", "openid"), ("scope", "openid")],
-            "invalid_request",
-        ),
+        (&[scope, scope], "invalid_request"),
         (&[("scope", "orders.write")], "invalid_scope"),
         (&[("scope", "openid nope")], "invalid_scope"),
         (&[("scope", "\"")], "invalid_scope"),
         (&[("resource", "https://stock.example")], "invalid_target"),
         (&[("resource", "orders")], "invalid_target"),
     ] {
-        CONF1
-            .refresh_with(&gatepost, token, further)
-            .assert_error(400, error);
+        let answer = CONF1.refresh_with(&gatepost, token, further);
+        answer.assert_error(400, error);
     }
-    let in_query = CONF1.post(
-        &mut gatepost.connect(),
-        &format!("/connect/token?refresh_token={token}"),
-        &[("grant_type", "refresh_token")],
-    );
-    in_query.assert_error(400, "invalid_request");
-    PLAIN
-        .refresh(&gatepost, token)
-        .assert_error(400, "unauthorized_client");
-    let nobody = Party {
-        secret: Some("wrong"),
-        ..CONF1
-    };
-    nobody
-        .refresh(&gatepost, token)
-        .assert_error(401, "invalid_client");
-    let generation = gatepost
-        .database
-        .client()
-        .query_one("SELECT generation FROM grants", &[])
-        .unwrap();
-    assert_eq!(generation.get::<_, i32>(0), 0);
+    let plain = PLAIN.refresh(&gatepost, token);
+    plain.assert_error(400, "unauthorized_client");
+    let secret = Some("wrong");
+    let nobody = Party { secret, ..CONF1 }.refresh(&gatepost, token);
+    nobody.assert_error(401, "invalid_client");
+    let generation = "SELECT generation FROM grants";
+    assert_eq!(gatepost.database.value::<i32>(generation, &[]), 0);
     assert_eq!(CONF1.refresh(&gatepost, token).status, 200);
 }
 
@@ -376,10 +351,8 @@ fn both_ends_come() {
     let absolute = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     gatepost.run_sql("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
     let last = CONF1.refresh(&gatepost, refresh(&absolute)).json();
-    assert!(
-        last["expires_in"].as_i64().unwrap() <= 100,
-        "no access token outlives its grant: {last}"
-    );
+    let lives = last["expires_in"].as_i64().unwrap();
+    assert!(lives <= 100, "no access token outlives its grant: {last}");
     gatepost.run_sql("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
     CONF1.assert_refresh_over(&gatepost, refresh(&last));
 }
@@ -388,32 +361,22 @@ fn both_ends_come() {
 fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
     let (gatepost, mut browser) = start_own();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    let row = || {
-        gatepost
-            .database
-            .value::<String>("SELECT g::text FROM grants g", &[])
-    };
     let refused = || {
-        let before = row();
+        let before = grants(&gatepost);
         CONF1.assert_refresh_over(&gatepost, refresh(&tokens));
-        assert_eq!((row(), gatepost.database.events("refreshed")), (before, 0));
+        assert_eq!(grants(&gatepost), before);
+        assert_eq!(gatepost.database.events("refreshed"), 0);
     };
-    for (lost, back) in [
-        (
-            "redeemed_at = redeemed_at - interval '1296001 seconds'",
-            "redeemed_at = clock_timestamp()",
-        ),
-        (
-            "expires_at = expires_at - interval '2592001 seconds'",
-            "expires_at = expires_at + interval '2592001 seconds'",
-        ),
-        ("tenant = 'gone'", "tenant = ''"),
-        (
-            "scopes = scopes || 'gone'::text",
-            "scopes = array_remove(scopes, 'gone')",
-        ),
-        ("generation = -1", "generation = 0"),
-    ] {
+    for [lost, back] in rows_of(
+        "
+        redeemed_at = redeemed_at - interval '1296001 seconds' | redeemed_at = clock_timestamp()
+        expires_at = expires_at - interval '2592001 seconds'
+            | expires_at = expires_at + interval '2592001 seconds'
+        tenant = 'gone' | tenant = ''
+        scopes = array_append(scopes, 'gone') | scopes = array_remove(scopes, 'gone')
+        generation = -1 | generation = 0
+    ",
+    ) {
         gatepost.database.run(&format!("UPDATE grants SET {lost}"));
         refused();
         gatepost.database.run(&format!("UPDATE grants SET {back}"));
@@ -426,11 +389,8 @@ fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
     assert_eq!(CONF1.refresh(&gatepost, refresh(&tokens)).status, 200);
     // The database made that row's hash.
     let verified = gatepost.run(&["audit", "verify"], "");
-    assert!(
-        verified.status.success(),
-        "{}",
-        String::from_utf8_lossy(&verified.stderr)
-    );
+    let told = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success(), "{told}");
     assert_eq!(gatepost.database.events("refreshed"), 1);
 }
 
@@ -446,11 +406,8 @@ fn a_token_whose_grant_is_no_longer_there_is_refused() {
 fn claims_asked_for_by_name_and_new_attributes_reach_the_refreshed_tokens() {
     let (gatepost, mut browser) = start_own();
     let claims = json!({"userinfo": {"email": null}, "id_token": {"given_name": null}}).to_string();
-    let changes = [
-        ("scope", "openid profile email offline_access"),
-        ("claims", claims.as_str()),
-    ];
-    let first = CONF1.tokens_with(&gatepost, &mut browser, &changes);
+    let scope = ("scope", "openid profile email offline_access");
+    let first = CONF1.tokens_with(&gatepost, &mut browser, &[scope, ("claims", &claims)]);
     gatepost.database.run(r#"UPDATE users SET claims = claims || '{"given_name": "Alicia"}' WHERE username = 'alice'"#);
     let second = CONF1.refresh(&gatepost, refresh(&first)).json();
     let (_, id_token) = decode_jwt(member(&second, "id_token"));

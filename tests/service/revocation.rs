@@ -13,7 +13,7 @@ use crate::support::offline::{
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
 fn post(gatepost: &Gatepost, party: Party, form: &[(&str, &str)]) -> Answer {
-    party.post(&mut gatepost.connect(), "/connect/revocation", form)
+    party.ask(gatepost, "/connect/revocation", form)
 }
 
 #[test]
@@ -24,30 +24,17 @@ fn an_access_token_goes_alone_in_either_form_and_for_every_kind_of_client() {
         let second = party.refresh(&gatepost, refresh(&first)).json();
         party.revoke(&gatepost, access(&first));
         assert_eq!(userinfo(&gatepost, access(&first)).status, 401);
-        assert_eq!(
-            introspect_as(&gatepost, ORDERS, access(&first)),
-            json!({"active": false})
-        );
+        let told = introspect_as(&gatepost, ORDERS, access(&first));
+        assert_eq!(told, json!({"active": false}));
         assert_eq!(userinfo(&gatepost, access(&second)).status, 200);
         assert_eq!(party.refresh(&gatepost, refresh(&second)).status, 200);
         party.revoke(&gatepost, access(&first));
     }
-    let of_client = CONF1
-        .post(
-            &mut gatepost.connect(),
-            "/connect/token",
-            &[("grant_type", "client_credentials")],
-        )
-        .json();
-    assert_eq!(
-        introspect_as(&gatepost, ORDERS, access(&of_client))["active"],
-        true
-    );
-    CONF1.revoke(&gatepost, access(&of_client));
-    assert_eq!(
-        introspect_as(&gatepost, ORDERS, access(&of_client))["active"],
-        false
-    );
+    let of_client = CONF1.of_itself(&gatepost);
+    let told = || introspect_as(&gatepost, ORDERS, &of_client);
+    assert_eq!(told()["active"], true);
+    CONF1.revoke(&gatepost, &of_client);
+    assert_eq!(told()["active"], false);
 }
 
 #[test]
@@ -78,13 +65,7 @@ fn any_generation_of_a_refresh_token_takes_the_whole_grant_along() {
 fn the_hint_never_prevents_it() {
     let (gatepost, mut browser) = start();
     let long = "x".repeat(5_000);
-    for hint in [
-        "access_token",
-        "refresh_token",
-        "unknown",
-        "",
-        long.as_str(),
-    ] {
+    for hint in ["access_token", "refresh_token", "unknown", "", &*long] {
         let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let for_access = [("token", access(&tokens)), ("token_type_hint", hint)];
         assert_eq!(post(&gatepost, CONF1, &for_access).status, 200);
@@ -103,11 +84,9 @@ fn what_is_unknown_or_foreign_answers_alike_and_stays_as_it_is() {
     let gone = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let known = post(&gatepost, CONF1, &[("token", refresh(&gone))]);
     // Some libraries read every answer as JSON.
-    let answered = (known.status, known.header("content-type"), known.text());
-    assert_eq!(
-        answered,
-        (200, Some("application/json"), String::from("{}"))
-    );
+    known.assert_status(200);
+    known.assert_header("content-type", "application/json");
+    assert_eq!(known.text(), "{}");
     let damaged = format!("{}A", refresh(&tokens));
     for (party, token) in [
         (CONF2, access(&tokens)),
@@ -125,12 +104,8 @@ fn what_is_unknown_or_foreign_answers_alike_and_stays_as_it_is() {
     ] {
         let answer = post(&gatepost, party, &[("token", token)]);
         let comparable = |answer: &Answer| {
-            let headers: Vec<_> = answer
-                .headers
-                .iter()
-                .filter(|(name, _)| name != "date" && name != "x-request-id")
-                .cloned()
-                .collect();
+            let mut headers = answer.headers.clone();
+            headers.retain(|(name, _)| name != "date" && name != "x-request-id");
             (answer.status, headers, answer.body.clone())
         };
         assert_eq!(comparable(&answer), comparable(&known), "{token}");
@@ -147,15 +122,12 @@ fn a_request_that_is_none_is_named() {
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let token = access(&tokens);
     let long = "x".repeat(8_193);
+    let hint = ("token_type_hint", "a");
     for form in [
         &[][..],
         &[("token", "")],
         &[("token", token), ("token", token)],
-        &[
-            ("token", token),
-            ("token_type_hint", "a"),
-            ("token_type_hint", "a"),
-        ],
+        &[("token", token), hint, hint],
         &[("token", &long)],
         &[("Token", token)],
     ] {
@@ -168,30 +140,23 @@ fn a_request_that_is_none_is_named() {
         "client_assertion_type=x",
     ] {
         let path = format!("/connect/revocation?{in_query}");
-        CONF1
-            .post(&mut gatepost.connect(), &path, &[("token", token)])
-            .assert_error(400, "invalid_request");
+        let answer = CONF1.ask(&gatepost, &path, &[("token", token)]);
+        answer.assert_error(400, "invalid_request");
     }
-    let wrong = [
-        ("Authorization", basic("conf1", "wrong")),
-        ("Authorization", basic("nobody", "x")),
-    ];
-    for (name, value) in &wrong {
-        let answer = gatepost.post("/connect/revocation", &[(name, value)], &[("token", token)]);
+    for wrong in [basic("conf1", "wrong"), basic("nobody", "x")] {
+        let headers = [("Authorization", &*wrong)];
+        let answer = gatepost.post("/connect/revocation", &headers, &[("token", token)]);
         answer.assert_error(401, "invalid_client");
         answer.assert_header("www-authenticate", "Basic realm=\"gatepost\"");
     }
-    gatepost
-        .post("/connect/revocation", &[], &[("token", token)])
-        .assert_error(400, "invalid_client");
     let named = [("token", token), ("client_id", "conf1")];
-    gatepost
-        .post("/connect/revocation", &[], &named)
-        .assert_error(400, "invalid_client");
+    for form in [&named[..1], &named] {
+        let answer = gatepost.post("/connect/revocation", &[], form);
+        answer.assert_error(400, "invalid_client");
+    }
     let json = [("Content-Type", "application/json")];
-    gatepost
-        .send("POST", "/connect/revocation", &json, b"{}")
-        .assert_error(415, "invalid_request");
+    let answer = gatepost.send("POST", "/connect/revocation", &json, b"{}");
+    answer.assert_error(415, "invalid_request");
     let get = gatepost.get("/connect/revocation");
     get.assert_status(405);
     get.assert_header("allow", "POST, OPTIONS");
@@ -209,20 +174,15 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
     let answer = revoke("https://app.example");
     answer.assert_header("access-control-allow-origin", "https://app.example");
     assert_eq!(answer.header("vary"), Some("Origin"));
-    assert_eq!(
-        revoke("https://rp1.example").header("access-control-allow-origin"),
-        None
-    );
-    let preflight = [
-        ("Origin", "https://app.example"),
-        ("Access-Control-Request-Method", "POST"),
-    ];
-    gatepost
-        .send("OPTIONS", "/connect/revocation", &preflight, b"")
-        .assert_status(204);
-    gatepost
-        .send("OPTIONS", "/connect/introspect", &preflight, b"")
-        .assert_status(405);
+    let foreign = revoke("https://rp1.example");
+    assert_eq!(foreign.header("access-control-allow-origin"), None);
+    let origin = ("Origin", "https://app.example");
+    let preflight = [origin, ("Access-Control-Request-Method", "POST")];
+    for (endpoint, status) in [("revocation", 204), ("introspect", 405)] {
+        let path = format!("/connect/{endpoint}");
+        let answer = gatepost.send("OPTIONS", &path, &preflight, b"");
+        answer.assert_status_for(endpoint, status);
+    }
 }
 
 #[test]

@@ -39,12 +39,8 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
                         if !after {
                             revoked_at = Instant::now();
                         }
-                        let answer = connection.send(
-                            "GET",
-                            "/connect/userinfo",
-                            &[("Authorization", bearer)],
-                            b"",
-                        );
+                        let headers = [("Authorization", bearer)];
+                        let answer = connection.send("GET", "/connect/userinfo", &headers, b"");
                         // Alive after its revocation was acknowledged.
                         assert!(!after || answer.status != 200);
                         lived += i32::from(answer.status == 200);
@@ -100,12 +96,8 @@ fn under_use_and_after_the_server_process_was_killed() {
         CONF2.revoke(&gatepost, refresh(&tokens));
         kill_at_once(old[0]);
         let deadline = Instant::now() + SOON;
-        while gatepost
-            .server_processes()
-            .iter()
-            .any(|process| old.contains(process))
-            || !gatepost.is_ready()
-        {
+        let is_old = |process: &u32| old.contains(process);
+        while gatepost.server_processes().iter().any(is_old) || !gatepost.is_ready() {
             assert!(Instant::now() < deadline, "no new server process");
             thread::sleep(Duration::from_millis(20));
         }
@@ -115,18 +107,14 @@ fn under_use_and_after_the_server_process_was_killed() {
         assert_dead(&gatepost, &family);
         assert_eq!(userinfo(&gatepost, access(&alone)).status, 401);
     }
-    CONF1
-        .refresh(&gatepost, refresh(&alone))
-        .assert_status_for("an access token took nothing along", 200);
+    let kept = CONF1.refresh(&gatepost, refresh(&alone));
+    kept.assert_status_for("an access token took nothing along", 200);
 }
 
 fn kill_at_once(process: u32) {
-    let killed = Command::new("sh")
-        .arg("-c")
-        .arg(format!("kill -9 {process}"))
-        .status()
-        .unwrap();
-    assert!(killed.success());
+    let kill = format!("kill -9 {process}");
+    let killed = Command::new("sh").args(["-c", &kill]).status();
+    assert!(killed.unwrap().success());
 }
 
 #[test]
@@ -137,20 +125,16 @@ fn at_processes_whose_machines_differ_by_five_seconds() {
         let mut other = gatepost.beside();
         let shift = other.private_file(&format!("shift{seconds}.c"), &clock_shifted_by(seconds));
         let library = shift.with_extension("so");
-        let built = Command::new("cc")
+        let mut compiler = Command::new("cc");
+        compiler
             .args(["-shared", "-fPIC", "-o"])
-            .arg(&library)
-            .arg(&shift)
-            .status()
-            .unwrap();
-        assert!(built.success());
+            .args([&library, &shift]);
+        assert!(compiler.status().unwrap().success());
         other.set("LD_PRELOAD", library.to_str().unwrap());
         other.serve();
         let off = (second_of_day(&other) - second_of_day(&gatepost) + 86_400) % 86_400;
-        assert!(
-            (off - (seconds + 86_400) % 86_400).abs() <= 1,
-            "its machine's clock is {off} s off, not {seconds}"
-        );
+        let is_so = (off - (seconds + 86_400) % 86_400).abs() <= 1;
+        assert!(is_so, "its machine's clock is {off} s off, not {seconds}");
         servers.push(other);
     }
     let [ahead, behind] = [&servers[0], &servers[1]];
@@ -161,10 +145,8 @@ fn at_processes_whose_machines_differ_by_five_seconds() {
         // All three tell time by the database, so the moment of issue is the same for all.
         let told = CONF2.introspect(revoker, access(&next));
         let issued = told["iat"].as_i64().unwrap();
-        assert!(
-            (issued - gatepost.database.now().seconds()).abs() <= 2,
-            "{told}"
-        );
+        let off = issued - gatepost.database.now().seconds();
+        assert!(off.abs() <= 2, "{told}");
         hold_under_use(&[issuer, revoker], access(&next), || {
             revoke(CONF2, revoker, refresh(&tokens))
         });
@@ -215,16 +197,11 @@ fn two_hundred_withdrawals_end_what_was_given_before_and_nothing_that_was_given_
     assert_eq!(CONF1.refresh(&here, refresh(&tokens)).status, 200);
 }
 
-/// An access token of the client's own.
-fn of_client(gatepost: &Gatepost) -> String {
-    let answer = CONF1.post(
-        &mut gatepost.connect(),
-        "/connect/token",
-        &[("grant_type", "client_credentials")],
-    );
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    access(&answer.json()).to_owned()
-}
+const COMMANDS: [&[&str]; 3] = [
+    &["user", "revoke", "alice"],
+    &["client", "revoke", "conf1"],
+    &["revoke", "--everything"],
+];
 
 /// Thirty times the command at one process; what was issued before at the other is dead, and
 /// what is issued after lives.
@@ -233,29 +210,19 @@ fn thirty_times(command: &[&str]) {
     let mut browser = signed_in(&there);
     let ends_sessions = command[0] != "client";
     for round in 0..30 {
-        let (tokens, own) = (
-            CONF1.tokens(&there, &mut browser, OFFLINE),
-            of_client(&there),
-        );
+        let tokens = CONF1.tokens(&there, &mut browser, OFFLINE);
+        let own = CONF1.of_itself(&there);
         let in_flight = CONF1.code(&mut browser, &[]);
         assert_eq!(userinfo(&here, access(&tokens)).status, 200, "{round}");
-        assert_eq!(CONF1.introspect(&here, &own)["active"], true, "{round}");
+        CONF1.assert_active(&here, &own, &round.to_string());
         let mut revoking = acknowledged(&here, command);
         assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
         assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
-        assert_eq!(
-            CONF1.introspect(&there, &own)["active"],
-            command[0] == "user",
-            "{round}"
-        );
-        let silent = browser
-            .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-            .query();
-        assert_eq!(
-            silent.contains_key("code"),
-            !ends_sessions,
-            "{round}: {silent:?}"
-        );
+        let told = CONF1.introspect(&there, &own);
+        assert_eq!(told["active"], command[0] == "user", "{round}");
+        let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
+        let (silent, goes_on) = (silent.query(), !ends_sessions);
+        assert_eq!(silent.contains_key("code"), goes_on, "{round}: {silent:?}");
         if ends_sessions {
             browser = signed_in(&there);
             let at_once = CONF1.tokens(&there, &mut browser, OFFLINE);
@@ -271,14 +238,10 @@ fn thirty_times(command: &[&str]) {
 
 /// Runs a command until its first line, which tells what it has done. It may go on.
 fn acknowledged(gatepost: &Gatepost, command: &[&str]) -> Child {
-    let mut running = gatepost
-        .command()
-        .args(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut running = gatepost.command();
+    running.args(command).stdin(Stdio::null());
+    running.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = running.spawn().unwrap();
     let mut line = String::new();
     let output = running.stdout.as_mut().unwrap();
     BufReader::new(output).read_line(&mut line).unwrap();
@@ -294,10 +257,7 @@ fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
     assert!(told.status.success(), "{why}");
     why.assert_says("has not heard");
     for _ in 0..3 {
-        for command in [
-            &["client", "revoke", "conf1"][..],
-            &["revoke", "--everything"],
-        ] {
+        for command in &COMMANDS[1..] {
             let mut revoking = acknowledged(&here, command);
             let done_at = Instant::now();
             assert!(revoking.wait().unwrap().success());
@@ -307,12 +267,8 @@ fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
             here.settle();
             there.settle();
             for (process, other) in [(&here, &there), (&there, &here)] {
-                let token = of_client(process);
-                assert_eq!(
-                    CONF1.introspect(other, &token)["active"],
-                    true,
-                    "{command:?}"
-                );
+                let token = CONF1.of_itself(process);
+                CONF1.assert_active(other, &token, command[0]);
             }
         }
     }
@@ -320,13 +276,8 @@ fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
 
 #[test]
 fn thirty_revocations_of_each_kind_end_what_was_given_before_and_nothing_that_was_given_after() {
-    let commands = [
-        &["user", "revoke", "alice"][..],
-        &["client", "revoke", "conf1"],
-        &["revoke", "--everything"],
-    ];
     thread::scope(|scope| {
-        for command in commands {
+        for command in COMMANDS {
             scope.spawn(|| thirty_times(command));
         }
     });
@@ -342,12 +293,9 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
     let login = elsewhere.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     let page = browser.get("/account");
     let new = "quite another long password";
-    let form = [
-        ("decision", "change_password"),
-        ("present_password", ALICE_PASSWORD),
-        ("new_password", new),
-        ("new_password_again", new),
-    ];
+    let present = ("present_password", ALICE_PASSWORD);
+    let change = [("decision", "change_password"), present];
+    let form = [change, [("new_password", new), ("new_password_again", new)]].concat();
     let waiting = |count: i64| {
         let waits =
             "pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%UPDATE sessions%'";
@@ -366,18 +314,14 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
         let renewed = scope.spawn(|| sign_in(&mut elsewhere, &login, "alice", ALICE_PASSWORD));
         waiting(2);
         held.rollback().unwrap();
-        changed
-            .join()
-            .unwrap()
-            .assert_says("Your password is changed");
+        let changed = changed.join().unwrap();
+        changed.assert_says("Your password is changed");
         renewed.join().unwrap().assert_leads_to("/login?r=");
     });
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
     assert_eq!(elsewhere.get(&silent).query()["error"], "login_required");
-    browser.get(&silent).assert_carries_for(
-        "the session stays with whoever changed the password",
-        "code",
-    );
+    let case = "the session stays with whoever changed the password";
+    browser.get(&silent).assert_carries_for(case, "code");
     let alive = "sessions WHERE ended_at IS NULL";
     assert_eq!(here.database.count(alive), 1);
 }
@@ -385,15 +329,9 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
 /// By the machine's own clock, which the `Date` header goes by.
 fn second_of_day(gatepost: &Gatepost) -> i32 {
     let answer = gatepost.get("/healthz");
-    let time = answer
-        .header("date")
-        .unwrap()
-        .split(' ')
-        .nth(4)
-        .unwrap()
-        .to_owned();
-    time.split(':')
-        .fold(0, |sum, part| sum * 60 + part.parse::<i32>().unwrap())
+    let time = answer.header("date").unwrap().split(' ').nth(4).unwrap();
+    let parts = time.split(':').map(|part| part.parse::<i32>().unwrap());
+    parts.fold(0, |sum, part| sum * 60 + part)
 }
 
 /// Machine time, so many seconds off, for whoever asks the C library.

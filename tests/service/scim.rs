@@ -70,14 +70,8 @@ fn a_scope_that_was_taken_away_is_gone_from_the_tokens_that_have_it() {
 fn only_a_program_with_the_right_token_is_let_in() {
     let gatepost = shared();
     let ask = |token: &str, method: &str| {
-        let authorization = format!("Bearer {token}");
-        let gatepost = &gatepost;
         let body = json!({"schemas": [USER], "userName": "x"});
-        Program {
-            gatepost,
-            authorization,
-        }
-        .ask(method, "Users", &body)
+        Program::with(&gatepost, token).ask(method, "Users", &body)
     };
     let bare = gatepost.get("/scim/v2/Users");
     assert_error(&bare, 401, None, "no token");
@@ -189,9 +183,8 @@ fn somebody_comes_changes_and_leaves() {
         let of_hr = events.iter().find(|event| event["client_id"] == "hr");
         assert_eq!(of_hr.unwrap()["sub"], json!(id), "{name}: {events:?}");
     }
-    gatepost
-        .run_line("audit list --json")
-        .assert_says_not("new@example.com");
+    let listed = gatepost.run_line("audit list --json");
+    listed.assert_says_not("new@example.com");
 }
 
 #[test]
@@ -237,10 +230,8 @@ fn whoever_is_deactivated_is_out_at_once() {
     assert_eq!(userinfo(&gatepost, &token).status, 401);
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert_eq!(page.status, 200, "the session is over");
-    let on = hr.patch(
-        id,
-        json!([{"op": "Replace", "path": "active", "value": true}]),
-    );
+    let on = json!({"op": "Replace", "path": "active", "value": true});
+    let on = hr.patch(id, json!([on]));
     assert_eq!(on.json()["active"], json!(true), "{}", on.text());
     userinfo(&gatepost, &token).assert_status_for("what was over stays over", 401);
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
@@ -315,12 +306,8 @@ fn each_filter_finds_whom_it_names() {
     }
     let inactive = ("filter", "active eq false");
     let by_number = hr.get(&format!("Users?{}", encode(&[inactive])));
-    assert_error(
-        &by_number,
-        400,
-        Some("invalidFilter"),
-        "active alone, by number",
-    );
+    let case = "active alone, by number";
+    assert_error(&by_number, 400, Some("invalidFilter"), case);
     let by_cursor = hr.get(&format!("Users?{}", encode(&[inactive, ("cursor", "")])));
     assert_eq!(user_names(&by_cursor.json()), ["erin"]);
 }
@@ -437,21 +424,13 @@ fn what_is_wrong_with_a_request_is_said() {
         assert_invalid(&hr.ask("POST", "Users", &user(changes)), case);
     }
     let refused = |case: &str, body: Value, status: u16, scim_type: &str| {
-        assert_error(
-            &hr.ask("POST", "Users", &body),
-            status,
-            Some(scim_type),
-            case,
-        );
+        let answer = hr.ask("POST", "Users", &body);
+        assert_error(&answer, status, Some(scim_type), case);
     };
     refused("an array", json!([]), 400, "invalidSyntax");
     refused("too deep", user(&json!({"y": deep})), 400, "invalidSyntax");
-    refused(
-        "taken",
-        user(&json!({"userName": "WHOEVER"})),
-        409,
-        "uniqueness",
-    );
+    let taken = user(&json!({"userName": "WHOEVER"}));
+    refused("taken", taken, 409, "uniqueness");
     let raw = |content_type: &str, body: &[u8]| {
         let authorization = ("Authorization", hr.authorization.as_str());
         let headers = [authorization, ("Content-Type", content_type)];
@@ -462,12 +441,8 @@ fn what_is_wrong_with_a_request_is_said() {
     assert_error(&raw(scim, b"{"), 400, Some("invalidSyntax"), "no JSON");
     assert_error(&raw(scim, b"\xff"), 400, Some("invalidSyntax"), "no UTF-8");
     assert_error(&raw("text/plain", b"{}"), 415, None, "no JSON by its type");
-    assert_error(
-        &raw("application/json", &vec![b' '; 70_000]),
-        413,
-        None,
-        "too large",
-    );
+    let large = raw("application/json", &vec![b' '; 70_000]);
+    assert_error(&large, 413, None, "too large");
     for path in "Users/nobody Users/%00 Users/%ff Groups Users/a/b Schemas/x".split(' ') {
         assert_error(&hr.get(path), 404, None, path);
     }
@@ -500,12 +475,10 @@ fn an_external_id_has_256_characters_at_most() {
         let named = |name: &str| json!({"schemas": [USER], "userName": name, "externalId": different(length)});
         let replacing =
             json!([{"op": "replace", "path": "externalId", "value": different(length)}]);
+        let replaced = hr.ask("PUT", &format!("Users/{id}"), &named("exter"));
         for (case, answer) in [
             ("POST", hr.ask("POST", "Users", &named("extern"))),
-            (
-                "PUT",
-                hr.ask("PUT", &format!("Users/{id}"), &named("exter")),
-            ),
+            ("PUT", replaced),
             ("PATCH", hr.patch(id, replacing)),
         ] {
             assert_invalid(&answer, case);
@@ -629,15 +602,13 @@ fn an_address_of_somebody_is_made_verified_only_where_passwords_may_be_set() {
     let removal = json!([{"op": "remove", "path": format!("{OURS}:emailVerified")}]);
     let withdrawn = plain.patch(id, removal);
     assert!(withdrawn.json().get(OURS).is_none(), "{}", withdrawn.text());
-    gatepost
-        .run_line("user show alice --json")
-        .assert_says_not("email_verified");
+    let shown = gatepost.run_line("user show alice --json");
+    shown.assert_says_not("email_verified");
     setting.patch(id, json!([verified]));
     let sharing = json!({"userName": "dana", "emails": [{"value": "evil@evil.example"}], OURS: {"emailVerified": true}});
     plain.add(sharing);
-    gatepost
-        .run_line("audit list --json")
-        .assert_says("address_shared");
+    let listed = gatepost.run_line("audit list --json");
+    listed.assert_says("address_shared");
 }
 
 #[test]
@@ -658,10 +629,8 @@ fn what_is_told_of_a_user_is_written_with_the_change_or_not_at_all() {
         OURS: {"emailVerified": true, "invite": "link"},
     }));
     let events = written(text(&dana, "id"));
-    assert_eq!(
-        names(&events),
-        ["user_added", "address_shared", "link_made"]
-    );
+    let expected = ["user_added", "address_shared", "link_made"];
+    assert_eq!(names(&events), expected);
     let are_of_one = events.iter().all(|(_, by)| *by == events[0].1);
     assert!(are_of_one, "{events:?}");
     let shared_with = json!({"by": "scim", "with": setting.named("alice")["id"]});
@@ -820,11 +789,8 @@ fn a_role_that_entra_writes_in_json_is_its_name() {
     };
     let add = |value: Value| json!({"op": "Add", "path": "roles", "value": value});
     for name in ["lead", "office"] {
-        assert_eq!(
-            patched(add(json!([{"value": role(name)}]))),
-            ["editor", "lead"],
-            "{name}"
-        );
+        let roles = json!([{"value": role(name)}]);
+        assert_eq!(patched(add(roles)), ["editor", "lead"], "{name}");
     }
     let below = json!({"op": "Replace", "path": "roles[primary eq \"True\"].value", "value": role("office")});
     assert!(patched(below).is_empty());
@@ -936,13 +902,8 @@ fn an_administrator_who_leaves_is_disabled_whatever_else_the_request_says() {
 fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
     let mailbox = Mailbox::open();
     let [server, sender, quiet] = mailbox.settings();
-    let settings = [
-        ON[0],
-        ("GATEPOST_ADMIN_ROLE", "office"),
-        server,
-        sender,
-        quiet,
-    ];
+    let office = ("GATEPOST_ADMIN_ROLE", "office");
+    let settings = [ON[0], office, server, sender, quiet];
     let gatepost = Gatepost::start_with(&registered(), &settings);
     let hr = Program::hr(&gatepost);
     let role = |name: &str, change: &str, role: &str| {
@@ -1063,15 +1024,7 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     let answers = [asked(), asked(), asked()];
     assert_eq!(answers[0]["expires_in"], json!(730 * 86_400));
     let [first, second, third] = answers.map(|answer| text(&answer, "access_token").to_owned());
-    let by = |token: &str| {
-        let (gatepost, authorization) = (&gatepost, format!("Bearer {token}"));
-        Program {
-            gatepost,
-            authorization,
-        }
-        .get("Users")
-        .status
-    };
+    let by = |token: &str| Program::with(&gatepost, token).get("Users").status;
     assert_eq!([&first, &second, &third].map(|token| by(token)), [200; 3]);
     let revoke = |token: &str, client_id: &str| {
         let answer = gatepost.post_as(client_id, "/connect/revocation", &[("token", token)]);
@@ -1081,10 +1034,8 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     assert_eq!(by(&first), 200, "of another client");
     revoke(&first, "fixed");
     revoke(&first, "fixed");
-    assert_eq!(
-        [&first, &second, &third].map(|token| by(token)),
-        [401, 200, 200]
-    );
+    let statuses = [&first, &second, &third].map(|token| by(token));
+    assert_eq!(statuses, [401, 200, 200]);
     gatepost.database.assert_count("revoked_tokens", 0);
     gatepost.database.assert_count("revoked_lasting_tokens", 1);
     assert_eq!(gatepost.events("access_token_revoked").len(), 1);

@@ -58,11 +58,7 @@ fn is_wrong(page: &Answer) {
 }
 
 fn claims(gatepost: &Gatepost, answer: &Answer) -> Value {
-    let code = answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("no code in {}", answer.location()));
-    let tokens = issued(&redeem(gatepost, &code));
+    let tokens = issued(&redeem(gatepost, &answer.code()));
     let (_, access) = decode_jwt(text(&tokens, "access_token"));
     let (_, id_token) = decode_jwt(text(&tokens, "id_token"));
     for name in ["acr", "amr", "auth_time"] {
@@ -92,13 +88,33 @@ fn revive(gatepost: &Gatepost) {
     assert!(gatepost.database.client().execute(ended, &[]).unwrap() > 0);
 }
 
-/// Alice in a new browser, by her password and that code.
-fn with_code(gatepost: &Gatepost, code: &str) -> Browser {
+/// A new browser, and the page that it shows after alice's password.
+fn asked_for_code(gatepost: &Gatepost) -> (Browser, Answer) {
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+    (browser, asked)
+}
+
+/// What alice gets in a new browser, by her password and that code.
+fn enter(gatepost: &Gatepost, code: &str) -> Answer {
+    let (mut browser, asked) = asked_for_code(gatepost);
+    browser.submit(&asked, &[("code", code)])
+}
+
+/// Alice in a new browser, by her password and that code.
+fn with_code(gatepost: &Gatepost, code: &str) -> Browser {
+    let (mut browser, asked) = asked_for_code(gatepost);
     browser.submit(&asked, &[("code", code)]).assert_status(303);
     browser
 }
+
+/// Sends a form of the account page.
+fn change(browser: &mut Browser, form: &[(&str, &str)]) -> Answer {
+    let account = browser.visit("/account");
+    browser.submit(&account, form)
+}
+
+const REMOVAL: [(&str, &str); 2] = [("decision", "remove_factor"), ("factor", "totp.")];
 
 #[test]
 fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
@@ -155,16 +171,11 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     let gatepost = start(&[]);
     let mut own = signed_in(&gatepost);
     let (_, codes) = add_app(&mut own, 0);
-    let path = authorize_path("conf1", RP1, &[]);
-    let enter = |code: &str| {
-        let mut browser = gatepost.browser();
-        let asked = password_at(&mut browser, &path);
-        (browser.submit(&asked, &[("code", code)]), browser)
-    };
-    let (answer, _) = enter(&codes[3].to_uppercase());
+    let enter = |code: &str| enter(&gatepost, code);
+    let answer = enter(&codes[3].to_uppercase());
     let both = json!(["pwd", "otp", "mfa"]);
     assert_eq!(claims(&gatepost, &answer)["amr"], both);
-    is_wrong(&enter(&codes[3]).0);
+    is_wrong(&enter(&codes[3]));
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
     account.assert_says("Recovery codes left: 9");
@@ -173,8 +184,8 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     can_be_saved(&mut own, &page);
     let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
     own.submit(&account, &forged).assert_status(400);
-    is_wrong(&enter(&codes[4]).0);
-    assert_eq!(enter(&fresh[4]).0.status, 303);
+    is_wrong(&enter(&codes[4]));
+    enter(&fresh[4]).assert_status(303);
 }
 
 /// The recovery codes of the page come as a file.
@@ -200,32 +211,25 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     let answers = all_at_once(6, |_| make());
     // However much later it comes: what was shown stays good.
     let late = make();
-    let (shown, told): (Vec<_>, Vec<_>) = answers
-        .iter()
-        .chain([&late])
-        .partition(|answer| answer.text().contains("Keep your recovery codes"));
+    let shows = |answer: &&Answer| answer.text().contains("Keep your recovery codes");
+    let (shown, told): (Vec<_>, Vec<_>) = answers.iter().chain([&late]).partition(shows);
     let [shown] = shown.as_slice() else {
         panic!("{} of them show codes", shown.len())
     };
     for answer in told {
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.assert_status(200);
         answer.assert_says("no codes were made here");
-        assert!(!answer.text().contains("<li><code>"), "{}", answer.text());
+        answer.assert_says_not("<li><code>");
     }
     assert_eq!(events(&gatepost, "factor_added"), 2, "the app and one set");
     // The page that says so makes them anew; a token of another form makes none.
     let other = own.submit(&page, &[("decision", "make_recovery_codes")]);
     other.assert_says("no codes were made here");
-    let path = authorize_path("conf1", RP1, &[]);
-    let enter = |code: &str| {
-        let mut browser = gatepost.browser();
-        let asked = password_at(&mut browser, &path);
-        browser.submit(&asked, &[("code", code)])
-    };
+    let enter = |code: &str| enter(&gatepost, code);
     is_wrong(&enter(&first[0]));
-    assert_eq!(enter(&recovery_codes(shown)[0]).status, 303);
+    enter(&recovery_codes(shown)[0]).assert_status(303);
     let again = recovery_codes(&own.submit(&late, &[("decision", "make_recovery_codes")]));
-    assert_eq!(enter(&again[0]).status, 303);
+    enter(&again[0]).assert_status(303);
 }
 
 /// Ten wrong passwords from one source make it wait.
@@ -350,25 +354,19 @@ fn an_api_gets_a_stronger_and_a_younger_sign_in_by_the_lines_of_its_page() {
     };
     let before = granted(&weak.get(&authorize_path("conf1", RP1, &[])));
     let challenge = required(&before);
-    assert!(
-        challenge
-            .as_str()
-            .unwrap()
-            .contains("insufficient_user_authentication")
-    );
+    challenge
+        .to_string()
+        .assert_says("insufficient_user_authentication");
     let wanted = run("wanted(json.loads(sys.argv[1]))", &challenge);
     assert_eq!(wanted, json!({"acr_values": "2 phr", "max_age": "900"}));
-    let wish = [
-        ("acr_values", text(&wanted, "acr_values")),
-        ("max_age", text(&wanted, "max_age")),
-    ];
+    let wish = ["acr_values", "max_age"].map(|name| (name, text(&wanted, name)));
     let wish = authorize_path("conf1", RP1, &wish);
     // Who has no factor comes back as they were; a must makes them add one.
     assert_eq!(granted(&weak.get(&wish))["acr"], "1");
     let must = run("MUST", &json!(null));
     let must = authorize_path("conf1", RP1, &[("claims", must.as_str().unwrap())]);
-    weak.visit(&must)
-        .assert_says("A second factor is needed here");
+    let page = weak.visit(&must);
+    page.assert_says("A second factor is needed here");
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let asked = weak.visit(&wish);
@@ -377,9 +375,7 @@ fn an_api_gets_a_stronger_and_a_younger_sign_in_by_the_lines_of_its_page() {
     // Too old, it is asked for again.
     let aged = changed_members(strong, &json!({"auth_time": 1_000_000}));
     assert_eq!(required(&aged), challenge);
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '901 seconds'");
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '901 seconds'");
     assert!(asks_to_sign_in(&weak.visit(&wish)));
 }
 
@@ -394,13 +390,10 @@ fn a_session_that_ends_while_it_is_made_stronger_is_followed_by_none() {
     let page = weak.visit(&must);
     asks_for_a_code(&page);
     let ended = "UPDATE sessions SET ended_at = clock_timestamp()";
-    let answer = gatepost
-        .database
-        .meanwhile(ended, || weak.submit(&page, &[("code", &phone.code(0))]));
+    let database = &gatepost.database;
+    let answer = database.meanwhile(ended, || weak.submit(&page, &[("code", &phone.code(0))]));
     answer.assert_leads_to("/login?");
-    gatepost
-        .database
-        .assert_count("sessions WHERE ended_at IS NULL", 0);
+    database.assert_count("sessions WHERE ended_at IS NULL", 0);
 }
 
 #[test]
@@ -431,19 +424,13 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     gatepost.apply(&registered);
     gatepost.settle();
     redeem_with(&gatepost, "lasting", &held, &[]).assert_refused(400, "invalid_grant", "a code");
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", text(&tokens, "refresh_token")),
-    ];
+    let refresh_token = ("refresh_token", text(&tokens, "refresh_token"));
+    let form = [("grant_type", "refresh_token"), refresh_token];
     let refresh = || gatepost.token("lasting", &form);
     refresh().assert_refused(400, "invalid_grant", "a refresh");
     password("alice", ALICE_PASSWORD).assert_refused(400, "invalid_grant", "a password");
-    assert_eq!(
-        gatepost.log().matches("GP1802").count(),
-        3,
-        "{}",
-        gatepost.log()
-    );
+    let log = gatepost.log();
+    assert_eq!(log.matches("GP1802").count(), 3, "{log}");
     // Nothing moved: where it is lowered again, the same token refreshes.
     for client in registered["clients"].as_array_mut().unwrap() {
         client.as_object_mut().unwrap().remove("minimum_acr");
@@ -454,7 +441,7 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     // A second factor is nothing that a client could bring along.
     add_app(&mut alice, 0);
     password("alice", ALICE_PASSWORD).assert_refused(400, "invalid_grant", "a password alone");
-    assert!(gatepost.log().contains("GP1803"));
+    gatepost.log().assert_says("GP1803");
 }
 
 #[test]
@@ -472,10 +459,8 @@ fn a_device_that_needs_more_asks_for_more() {
     question.assert_says("Is this your device?");
     let connected = device::decide(&mut weak, &question, "allow", &["openid"]);
     connected.assert_says("is connected");
-    let form = [
-        ("grant_type", DEVICE_CODE),
-        ("device_code", text(&waiting, "device_code")),
-    ];
+    let device_code = ("device_code", text(&waiting, "device_code"));
+    let form = [("grant_type", DEVICE_CODE), device_code];
     let tokens = issued(&device::post(&gatepost, "/connect/token", TV, &form));
     assert_eq!(decode_jwt(text(&tokens, "access_token")).1["acr"], "2");
 }
@@ -484,8 +469,7 @@ fn a_device_that_needs_more_asks_for_more() {
 fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
     let gatepost = start(&[]);
     let (phone, codes) = add_app(&mut signed_in(&gatepost), 0);
-    let mut thief = gatepost.browser();
-    let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
+    let (mut thief, asked) = asked_for_code(&gatepost);
     for _ in 0..5 {
         is_wrong(&thief.submit(&asked, &[("code", "000000")]));
     }
@@ -497,11 +481,7 @@ fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
     let mut number = 0;
     let mut from_elsewhere = |code: &str| {
         number += 1;
-        let mut browser = gatepost.browser();
-        browser.headers.push((
-            String::from("X-Forwarded-For"),
-            format!("198.51.100.{number}"),
-        ));
+        let mut browser = gatepost.browser_at(&format!("198.51.100.{number}"));
         let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
         browser.submit(&asked, &[("code", code)])
     };
@@ -518,56 +498,37 @@ fn what_was_proved_is_good_in_its_own_browser_for_its_own_request() {
     let mut own = signed_in(&gatepost);
     let (phone, _) = add_app(&mut own, 0);
     let path = authorize_path("conf1", RP1, &[]);
-    let mut browser = gatepost.browser();
-    let asked = password_at(&mut browser, &path);
+    let (mut browser, asked) = asked_for_code(&gatepost);
     let is_over = |answer: &Answer, what: &str| {
         assert_eq!(answer.status, 200, "{what}");
         answer.assert_says_for(what, "no longer up to date");
     };
     let mut thief = gatepost.browser();
     let other = thief.visit(&path);
-    is_over(
-        &thief.submit(&asked, &[("code", &phone.code(0))]),
-        "another browser",
-    );
+    let answer = thief.submit(&asked, &[("code", &phone.code(0))]);
+    is_over(&answer, "another browser");
     let ticket = asked.form_token();
     let elsewhere = other.action().replace("/login", "/login/second-factor");
-    is_over(
-        &browser.post(
-            &elsewhere,
-            &[("form_token", &ticket), ("code", &phone.code(0))],
-        ),
-        "another request",
-    );
+    let mut post = |action: &str, token: &str| {
+        let form = [("form_token", token), ("code", &*phone.code(0))];
+        browser.post(action, &form)
+    };
+    is_over(&post(&elsewhere, &ticket), "another request");
     for (token, what) in [("", "none"), ("AAAA", "made up"), (&ticket[1..], "cut")] {
-        is_over(
-            &browser.post(
-                &asked.action(),
-                &[("form_token", token), ("code", &phone.code(0))],
-            ),
-            what,
-        );
+        is_over(&post(&asked.action(), token), what);
     }
-    assert_eq!(
-        browser.get(&asked.action()).location(),
-        asked.action().replace("/second-factor", ""),
-        "only a form leads on"
-    );
-    browser
-        .post(
-            &asked.action(),
-            &[("form_token", &ticket), ("decision", "x")],
-        )
-        .assert_error_page(400, "GP1505", "x");
+    let back = asked.action().replace("/second-factor", "");
+    let answer = browser.get(&asked.action());
+    assert_eq!(answer.location(), back, "only a form leads on");
+    let answer = browser.submit(&asked, &[("decision", "x")]);
+    answer.assert_error_page(400, "GP1505", "x");
     // The operator takes the factors away meanwhile.
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
-    is_over(
-        &browser.submit(&asked, &[("code", &phone.code(0))]),
-        "another epoch",
-    );
-    assert_eq!(own.visit("/account").status, 200);
-    own.visit("/account")
-        .assert_says_for("all sessions ended", "Sign in");
+    let answer = browser.submit(&asked, &[("code", &phone.code(0))]);
+    is_over(&answer, "another epoch");
+    let account = own.visit("/account");
+    account.assert_status(200);
+    account.assert_says_for("all sessions ended", "Sign in");
 }
 
 #[test]
@@ -578,46 +539,31 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let phone = Phone::from_page(&page, 0);
     let done = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     let codes = recovery_codes(&done);
-    own.submit(&done, &[("decision", "continue")])
-        .assert_status(303);
-    let mut other = gatepost.browser();
-    let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(other.submit(&asked, &[("code", &codes[0])]).status, 303);
-    let account = own.visit("/account");
-    let refused = own.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", "totp.")],
-    );
+    let on = own.submit(&done, &[("decision", "continue")]);
+    on.assert_status(303);
+    let mut other = with_code(&gatepost, &codes[0]);
+    let refused = change(&mut own, &REMOVAL);
     refused.assert_says("so the last one was not removed");
     // The operator can.
-    let listed: Value =
-        serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
-            .unwrap();
+    let listed = gatepost.shown("user factors alice --json");
     assert_eq!(listed[0]["kind"], "totp", "{listed}");
     assert_eq!(listed[0]["id"], "totp.", "{listed}");
     assert_eq!(listed[1]["name"], "9 left", "{listed}");
     gatepost.run_well(&["user", "factors", "alice", "--remove", "totp."], "");
     assert_eq!(gatepost.run_line("user factors alice --json").trim(), "[]");
-    assert!(other.visit("/account").text().contains("Sign in"));
+    other.visit("/account").assert_says("Sign in");
 
     let gatepost = start(&[]);
     let mut own = signed_in(&gatepost);
     let (_, codes) = add_app(&mut own, 0);
-    let mut other = gatepost.browser();
-    let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(other.submit(&asked, &[("code", &codes[0])]).status, 303);
-    let account = own.visit("/account");
-    let removed = own.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", "totp.")],
-    );
+    let mut other = with_code(&gatepost, &codes[0]);
+    let removed = change(&mut own, &REMOVAL);
     removed.assert_says("The second factor is removed");
-    other
-        .visit("/account")
-        .assert_says_for("signed out there", "to see your account");
-    own.visit("/account")
-        .assert_says("Only your password protects this account");
-    password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).assert_status(303);
+    let account = other.visit("/account");
+    account.assert_says_for("signed out there", "to see your account");
+    let account = own.visit("/account");
+    account.assert_says("Only your password protects this account");
+    asked_for_code(&gatepost).1.assert_status(303);
 }
 
 #[test]
@@ -627,30 +573,22 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     for decision in ["add_app", "add_passkey", "make_recovery_codes"] {
-        let account = weak.visit("/account");
-        let anew = weak.submit(&account, &[("decision", decision)]);
+        let anew = change(&mut weak, &[("decision", decision)]);
         anew.assert_leads_to("/login?r=");
-        weak.follow(anew)
-            .assert_says("So that nobody else can do this in your name");
+        let page = weak.follow(anew);
+        page.assert_says("So that nobody else can do this in your name");
     }
     // Its address alone shows no such page.
-    weak.visit("/account?signed_in=anew&for=add_app")
-        .assert_says("<h1>Your account</h1>");
-    let account = weak.visit("/account");
-    let anew = weak.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", "totp.")],
-    );
+    let account = weak.visit("/account?signed_in=anew&for=add_app");
+    account.assert_says("<h1>Your account</h1>");
+    let anew = change(&mut weak, &REMOVAL);
     let page = weak.follow(anew);
     let asked = sign_in(&mut weak, &page, "alice", ALICE_PASSWORD);
     asks_for_a_code(&asked);
     let back = weak.submit(&asked, &[("code", &phone.code(0))]);
     let account = weak.follow(back);
     account.assert_says("You have signed in again");
-    let removed = weak.submit(
-        &account,
-        &[("decision", "remove_factor"), ("factor", "totp.")],
-    );
+    let removed = weak.submit(&account, &REMOVAL);
     removed.assert_says("The second factor is removed");
 }
 
@@ -663,10 +601,8 @@ fn whoever_signs_in_again_to_add_a_factor_goes_on_with_that() {
     let anew = own.submit(&account, &[("decision", "add_app")]);
     let page = own.follow(anew);
     let back = sign_in(&mut own, &page, "alice", ALICE_PASSWORD);
-    assert_eq!(
-        back.location(),
-        "/account?signed_in=anew&for=add_app&ui_locales=de"
-    );
+    let adding = "/account?signed_in=anew&for=add_app&ui_locales=de";
+    assert_eq!(back.location(), adding);
     let page = own.follow(back);
     let phone = Phone::from_page(&page, 0);
     let added = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(0))]);
@@ -679,8 +615,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let mut own = gatepost.browser();
     let refused = password_at(&mut own, &authorize_path("strong", RP1, &[]));
     assert_eq!(error(&refused), UNMET);
-    let account = own.visit("/account");
-    let refused = own.submit(&account, &[("decision", "add_app")]);
+    let refused = change(&mut own, &[("decision", "add_app")]);
     refused.assert_says("It was not added");
 
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
@@ -688,52 +623,47 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let page = browser.visit(link.trim());
     let phone = Phone::from_page(&page, 0);
     let new = "a password of her own choosing";
-    let passwords = [("new_password", new), ("new_password_again", new)];
-    let again = browser.submit(&page, &[&passwords[..], &[("code", "000000")]].concat());
+    let set = |browser: &mut Browser, page: &Answer, new: &str, code: &str| {
+        let passwords = [("new_password", new), ("new_password_again", new)];
+        browser.submit(page, &[&passwords[..], &[("code", code)]].concat())
+    };
+    let again = set(&mut browser, &page, new, "000000");
     is_wrong(&again);
-    let done = browser.submit(
-        &again,
-        &[&passwords[..], &[("code", &phone.code(-1))]].concat(),
-    );
+    let done = set(&mut browser, &again, new, &phone.code(-1));
     let codes = recovery_codes(&done);
     can_be_saved(&mut browser, &done);
     let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
     browser.submit(&done, &forged).assert_status(400);
     is_link_over(&gatepost.browser().submit(&done, &forged));
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
-    browser
-        .visit(&on)
-        .assert_says_for(&on, "to open your applications");
+    let page = browser.visit(&on);
+    page.assert_says_for(&on, "to open your applications");
     is_link_over(&gatepost.browser().visit(link.trim()));
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
-    browser
-        .submit(&asked, &[("code", &codes[0])])
-        .assert_status(303);
+    let back = browser.submit(&asked, &[("code", &codes[0])]);
+    back.assert_status(303);
 
     // A second link takes the lost phone's place; it dies with any change of factors.
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
-    let account = browser.visit("/account");
-    recovery_codes(&browser.submit(&account, &[("decision", "make_recovery_codes")]));
+    recovery_codes(&change(
+        &mut browser,
+        &[("decision", "make_recovery_codes")],
+    ));
     is_link_over(&gatepost.browser().visit(link.trim()));
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let mut browser = gatepost.browser();
     let page = browser.visit(link.trim());
     let new_phone = Phone::from_page(&page, 0);
     let new = "yet another password";
-    let passwords = [("new_password", new), ("new_password_again", new)];
-    let done = browser.submit(
-        &page,
-        &[&passwords[..], &[("code", &new_phone.code(-1))]].concat(),
-    );
+    let done = set(&mut browser, &page, new, &new_phone.code(-1));
     assert_eq!(recovery_codes(&done).len(), 10);
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
     is_wrong(&browser.submit(&asked, &[("code", &phone.code(0))]));
     is_wrong(&browser.submit(&asked, &[("code", &codes[1])]));
-    browser
-        .submit(&asked, &[("code", &new_phone.code(0))])
-        .assert_status(303);
+    let back = browser.submit(&asked, &[("code", &new_phone.code(0))]);
+    back.assert_status(303);
 }
 
 fn is_link_over(answer: &Answer) {
@@ -755,23 +685,18 @@ fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_wit
     assert!(told.contains("sealed anew under the first line"), "{told}");
     with(&mut gatepost, "alone", &line(7));
     gatepost.serve();
-    let mut browser = gatepost.browser();
-    let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    browser
-        .submit(&asked, &[("code", &phone.code(0))])
-        .assert_status(303);
+    enter(&gatepost, &phone.code(0)).assert_status(303);
     gatepost.stop();
     with(&mut gatepost, "another", &line(9));
     let told = gatepost.run_well(&["key", "reset", "--yes"], "");
     told.assert_says("a second factor (totp) of user");
     told.assert_says("user factors");
     gatepost.serve();
-    let mut browser = gatepost.browser();
-    let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let (mut browser, asked) = asked_for_code(&gatepost);
     asked.assert_says("Confirm that it is you");
     is_wrong(&browser.submit(&asked, &[("code", &codes[0])]));
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
-    password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).assert_status(303);
+    asked_for_code(&gatepost).1.assert_status(303);
 }
 
 /// Wrong passwords of somebody with an app and of somebody without take as long, and are answered
@@ -832,47 +757,31 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     let own = Phone::from_page(&page, 0);
     let refused = thief.submit(&page, &[("decision", "add_app"), ("code", &own.code(0))]);
     refused.assert_says("It was not added");
-    let passkey = thief.submit(
-        &kept,
-        &[
-            ("decision", "add_passkey"),
-            ("client_data", "e30"),
-            ("attestation_object", "oA"),
-        ],
-    );
+    let forged = [
+        ("decision", "add_passkey"),
+        ("client_data", "e30"),
+        ("attestation_object", "oA"),
+    ];
+    let passkey = thief.submit(&kept, &forged);
     passkey.assert_says("was not accepted");
     assert_eq!(events(&gatepost, "factor_added"), 1);
     asks_for_a_code(&thief.visit(&authorize_path("strong", RP1, &[])));
-    let mut alice = gatepost.browser();
-    let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    alice
-        .submit(&asked, &[("code", &phone.code(0))])
-        .assert_status_for("hers is as it was", 303);
+    enter(&gatepost, &phone.code(0)).assert_status_for("hers is as it was", 303);
 }
 
 #[test]
 fn one_source_uses_up_nothing_that_an_account_has_from_everywhere() {
     let gatepost = start(&[]);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
-    let mut thief = gatepost.browser();
-    thief.headers.push((
-        String::from("X-Forwarded-For"),
-        String::from("198.51.100.9"),
-    ));
+    let mut thief = gatepost.browser_at("198.51.100.9");
     let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
     for _ in 0..120 {
         thief.submit(&asked, &[("code", "000000")]);
     }
-    let mut alice = gatepost.browser();
-    let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    alice
-        .submit(&asked, &[("code", &phone.code(0))])
-        .assert_status(303);
-    let told = gatepost.run_line("audit list --event second_factor_failed --json");
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let event = &told[0];
-    assert!(event["detail"]["sub"].is_string(), "{told}");
-    assert!(event["detail"]["reason"] == "GP1805", "{told}");
+    enter(&gatepost, &phone.code(0)).assert_status(303);
+    let event = gatepost.events("second_factor_failed").remove(0);
+    assert!(event["detail"]["sub"].is_string(), "{event}");
+    assert_eq!(event["detail"]["reason"], "GP1805", "{event}");
 }
 
 #[test]
@@ -925,50 +834,30 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
     let gatepost = start(&[]);
     let offline = "openid offline_access orders.read";
     let mut thief = signed_in(&gatepost);
-    let tokens = |browser: &mut Browser| {
-        let held = code(
-            browser,
-            &authorize_path("lasting", RP1, &[("scope", offline)]),
-        );
-        text(
-            &issued(&redeem_with(&gatepost, "lasting", &held, &[])),
-            "refresh_token",
-        )
-        .to_owned()
-    };
+    let held = |browser: &mut Browser| tokens(&gatepost, browser, "lasting", offline);
+    let refresh_token = |browser: &mut Browser| text(&held(browser), "refresh_token").to_owned();
     let refresh = |token: &str| {
         let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
         gatepost.token("lasting", &form).status
     };
-    let stolen = tokens(&mut thief);
+    let stolen = refresh_token(&mut thief);
     let mut own = gatepost.browser();
-    let page = password_at(
-        &mut own,
-        &authorize_path("lasting", RP1, &[("claims", ESSENTIAL), ("scope", offline)]),
-    );
-    let (of_this_session, in_flight) = (
-        tokens(&mut own),
-        code(&mut own, &authorize_path("conf1", RP1, &[])),
-    );
+    let essential = [("claims", ESSENTIAL), ("scope", offline)];
+    let page = password_at(&mut own, &authorize_path("lasting", RP1, &essential));
+    let of_this_session = refresh_token(&mut own);
+    let in_flight = code(&mut own, &authorize_path("conf1", RP1, &[]));
     page.assert_says("Everywhere else you are signed out");
     let phone = Phone::from_page(&page, 0);
     let done = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     recovery_codes(&done);
-    assert_eq!(
-        [
-            refresh(&stolen),
-            refresh(&of_this_session),
-            redeem(&gatepost, &in_flight).status
-        ],
-        [400; 3]
-    );
+    for token in [&stolen, &of_this_session] {
+        assert_eq!(refresh(token), 400);
+    }
+    redeem(&gatepost, &in_flight).assert_status(400);
     assert!(!is_signed_in(&mut thief));
     let answer = own.submit(&done, &[("decision", "continue")]);
-    let held = answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
-    let given = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
+    let given = redeem_with(&gatepost, "lasting", &answer.code(), &[]);
+    let given = issued(&given);
     assert_eq!(decode_jwt(text(&given, "id_token")).1["acr"], "2");
     assert_eq!(refresh(text(&given, "refresh_token")), 200);
 }
@@ -1013,8 +902,7 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
     let gatepost = start(&[]);
     let mut weak = signed_in(&gatepost);
     // Who has none is not asked.
-    let account = weak.visit("/account");
-    assert_eq!(weak.submit(&account, CHANGES[3]).status, 200);
+    change(&mut weak, CHANGES[3]).assert_status(200);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let mut strong = with_code(&gatepost, &phone.code(0));
@@ -1025,39 +913,28 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
         (&mut strong, "too long ago", older),
     ] {
         gatepost.database.run(sql);
-        for change in CHANGES {
-            let account = browser.visit("/account");
-            let answer = browser.submit(&account, change);
-            assert!(
-                answer.location().starts_with("/login?r="),
-                "{what}, {change:?}: {}",
-                answer.text()
-            );
+        for form in CHANGES {
+            let answer = change(browser, form);
+            answer.assert_leads_to_for(format!("{what}, {form:?}"), "/login?r=");
         }
         // What an application may do is taken back by anybody who is in: it lets nobody in.
-        let account = browser.visit("/account");
-        browser
-            .submit(&account, &[("decision", "withdraw"), ("client_id", "x")])
-            .assert_status_for(what, 200);
+        let withdrawal = [("decision", "withdraw"), ("client_id", "x")];
+        change(browser, &withdrawal).assert_status_for(what, 200);
     }
     assert!(is_signed_in(&mut weak) && is_signed_in(&mut strong));
     assert_eq!(events(&gatepost, "password_changed"), 0);
     assert_eq!(events(&gatepost, "session_ended"), 1);
 
     // By the sign-in that is asked for, it goes on.
-    let account = strong.visit("/account");
-    let anew = strong.submit(&account, CHANGES[3]);
+    let anew = change(&mut strong, CHANGES[3]);
     let page = strong.follow(anew);
     let asked = sign_in(&mut strong, &page, "alice", ALICE_PASSWORD);
     let back = strong.submit(&asked, &[("code", &phone.code(1))]);
     let account = strong.follow(back);
     account.assert_says("You have signed in again");
-    strong
-        .submit(&account, CHANGES[3])
-        .assert_says("signed out everywhere else");
+    let ended = strong.submit(&account, CHANGES[3]);
+    ended.assert_says("signed out everywhere else");
     assert!(!is_signed_in(&mut weak));
-    let account = strong.visit("/account");
-    strong
-        .submit(&account, CHANGES[0])
-        .assert_says("Your password is changed");
+    let changed = change(&mut strong, CHANGES[0]);
+    changed.assert_says("Your password is changed");
 }

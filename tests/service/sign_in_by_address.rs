@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
-use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
+use crate::support::flow::{
+    authorize_path, basic, changed_members, sign_in, with_clients, with_members,
+};
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
@@ -16,14 +18,32 @@ const ADDRESS: &str = "alice@example.com";
 const PASSWORD: &str = "a password for many of them";
 
 fn person(username: &str, email: &str, changes: Value) -> Value {
-    let mut user = json!({
+    let user = json!({
         "username": username, "password": PASSWORD,
         "claims": {"email": email, "email_verified": true},
     });
-    for (name, value) in changes.as_object().unwrap() {
-        user[name] = value.clone();
-    }
-    user
+    changed_members(user, &changes)
+}
+
+/// The same whom nobody has verified: what is said of the address is this.
+fn unverified(username: &str, email: &str, said: Value) -> Value {
+    let claims = with_members(json!({"email": email}), &said);
+    person(username, email, json!({"claims": claims}))
+}
+
+fn disabled(username: &str, email: &str) -> Value {
+    person(username, email, json!({"enabled": false}))
+}
+
+/// The provider says that this address is theirs, and verified.
+fn says_address(house: &House, email: &str) {
+    let said = json!({"email": email, "email_verified": true});
+    house.up.plan(|plan| plan.userinfo = said);
+}
+
+fn register_providers(house: &House, providers: &[Value]) {
+    let providers = json!({"identity_providers": providers});
+    house.gatepost.apply(&providers);
 }
 
 fn registered(people: &[Value]) -> Value {
@@ -33,11 +53,8 @@ fn registered(people: &[Value]) -> Value {
     let mut document = with_clients(document(), &[("direct", direct)]);
     let users = document["users"].as_array_mut().unwrap();
     users.retain(|user| user["username"] != "alice");
-    users.push(person(
-        "alice",
-        ADDRESS,
-        json!({"password": ALICE_PASSWORD}),
-    ));
+    let password = json!({"password": ALICE_PASSWORD});
+    users.push(person("alice", ADDRESS, password));
     users.extend_from_slice(people);
     document
 }
@@ -59,34 +76,18 @@ fn lets_in(gatepost: &Gatepost, typed: &str, password: &str) -> bool {
 
 #[test]
 fn a_verified_address_that_one_user_has_signs_them_in() {
+    let not_verified = json!({"email_verified": false});
+    let no_password = json!({"email": "once@example.com", "email_verified": true});
     let people = [
-        person(
-            "unverified",
-            "unverified@example.com",
-            json!({
-            "claims": {"email": "unverified@example.com", "email_verified": false}}),
-        ),
-        person(
-            "silent",
-            "silent@example.com",
-            json!({"claims": {"email": "silent@example.com"}}),
-        ),
-        person(
-            "disabled",
-            "disabled@example.com",
-            json!({"enabled": false}),
-        ),
+        unverified("unverified", "unverified@example.com", not_verified.clone()),
+        unverified("silent", "silent@example.com", json!({})),
+        disabled("disabled", "disabled@example.com"),
         person("one", "shared@example.com", json!({})),
         person("two", "Shared@Example.com", json!({})),
         person("first", "once@example.com", json!({})),
-        person(
-            "not-verified",
-            "once@example.com",
-            json!({
-            "claims": {"email": "once@example.com", "email_verified": false}}),
-        ),
-        person("gone", "once@example.com", json!({"enabled": false})),
-        json!({"username": "no-password", "claims": {"email": "once@example.com", "email_verified": true}}),
+        unverified("not-verified", "once@example.com", not_verified),
+        disabled("gone", "once@example.com"),
+        json!({"username": "no-password", "claims": no_password}),
     ];
     let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
     for (typed, password, expected) in [
@@ -111,18 +112,11 @@ fn a_verified_address_that_one_user_has_signs_them_in() {
 /// with is no way to the account of the address.
 #[test]
 fn a_user_name_wins_over_an_address() {
+    let password = json!({"password": BOB_PASSWORD});
     let people = [
         person("bob@example.com", "other@example.com", json!({})),
-        person(
-            "carol",
-            "bob@example.com",
-            json!({"password": BOB_PASSWORD}),
-        ),
-        person(
-            "dave@example.com",
-            "dave@example.org",
-            json!({"enabled": false}),
-        ),
+        person("carol", "bob@example.com", password),
+        disabled("dave@example.com", "dave@example.org"),
         person("erin", "dave@example.com", json!({})),
     ];
     let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
@@ -132,40 +126,31 @@ fn a_user_name_wins_over_an_address() {
         ("dave@example.com", PASSWORD, false),
         ("erin", PASSWORD, true),
     ] {
-        assert_eq!(
-            lets_in(&gatepost, typed, password),
-            expected,
-            "{typed} {password}"
-        );
+        let is_in = lets_in(&gatepost, typed, password);
+        assert_eq!(is_in, expected, "{typed} {password}");
     }
 }
 
 #[test]
 fn an_address_signs_in_where_the_setting_says_so_and_in_its_own_tenant() {
-    let mut document = registered(&[person(
-        "tina",
-        "tina@example.com",
-        json!({"tenant": "acme"}),
-    )]);
+    let tina = person("tina", "tina@example.com", json!({"tenant": "acme"}));
+    let mut document = registered(&[tina]);
     document["tenants"] = json!([{"name": "acme"}]);
     let mut gatepost = Gatepost::start_with(&document, &[]);
     assert!(!lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
-    let page = |gatepost: &Gatepost| {
-        let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
-        page.text()
-    };
-    assert!(page(&gatepost).contains(">User name</label>"));
+    let page = |gatepost: &Gatepost| gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+    page(&gatepost).assert_says(">User name</label>");
     gatepost.stop();
     gatepost.set(BY_ADDRESS.0, BY_ADDRESS.1);
     gatepost.serve();
     assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
-    assert!(page(&gatepost).contains(">User name or e-mail address</label>"));
+    page(&gatepost).assert_says(">User name or e-mail address</label>");
     assert!(!lets_in(&gatepost, "tina@example.com", PASSWORD));
     let mut browser = gatepost.browser();
     let of_tenant = authorize_path("conf1", RP1, &[("acr_values", "tenant:acme")]);
     let page = browser.visit(&of_tenant);
     let answer = sign_in(&mut browser, &page, "tina@example.com", PASSWORD);
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    answer.assert_status(303);
 }
 
 /// Name and address are counted apart, so a visitor does not learn that both are one person's; and
@@ -186,41 +171,30 @@ fn failures_count_by_what_was_typed_each_with_half_of_the_limit() {
 #[test]
 fn every_way_to_fail_by_an_address_looks_the_same() {
     let people = [
-        person(
-            "disabled",
-            "disabled@example.com",
-            json!({"enabled": false}),
-        ),
+        disabled("disabled", "disabled@example.com"),
         person("one", "shared@example.com", json!({})),
         person("two", "shared@example.com", json!({})),
     ];
     let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
-    let seen = [
-        "alice",
-        ADDRESS,
-        "nobody@example.com",
-        "disabled@example.com",
-        "shared@example.com",
-    ]
-    .map(|typed| {
+    let typed =
+        "alice alice@example.com nobody@example.com disabled@example.com shared@example.com";
+    let mut seen = Vec::new();
+    for typed in typed.split(' ') {
         let mut browser = gatepost.browser();
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         let answer = sign_in(&mut browser, &page, typed, "wrong");
-        assert_eq!(answer.status, 200);
-        let token = answer.form_token();
+        answer.assert_status(200);
+        answer.assert_says("The user name, the e-mail address or the password is not correct");
         let sealed = answer.action().split_once("?r=").unwrap().1.to_owned();
+        let own = [answer.form_token(), sealed, typed.to_owned()];
         let text = answer.without_challenge();
-        assert!(text.contains("The user name, the e-mail address or the password is not correct"));
-        [token, sealed, typed.to_owned()]
-            .iter()
-            .fold(text, |text, own| text.replace(own.as_str(), "*"))
-    });
+        seen.push(own.iter().fold(text, |text, own| text.replace(own, "*")));
+    }
     assert!(seen.iter().all(|text| *text == seen[0]), "{seen:#?}");
 }
 
 fn claims_of_alice(gatepost: &Gatepost) -> Value {
-    let told = gatepost.run_well(&["export"], "");
-    let document: Value = serde_json::from_str(&told).unwrap();
+    let document = gatepost.shown("export");
     let users = document["users"].as_array().unwrap();
     let alice = users.iter().find(|user| user["username"] == "alice");
     alice.unwrap()["claims"].clone()
@@ -239,30 +213,21 @@ fn another_address_is_no_longer_verified_unless_the_same_change_says_so() {
     told.assert_says("false");
     // The same address keeps what is known of it.
     let said_again = gatepost.run_well(&["apply", "-"], &described(ADDRESS));
-    assert!(
-        said_again.contains("nothing") || said_again.contains("0"),
-        "{said_again}"
-    );
+    let is_nothing = said_again.contains("nothing") || said_again.contains("0");
+    assert!(is_nothing, "{said_again}");
     assert_eq!(claims_of_alice(&gatepost)["email_verified"], true);
     assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
 
     gatepost.run_well(&["apply", "-"], &described("new@example.com"));
     assert_eq!(claims_of_alice(&gatepost)["email_verified"], false);
     assert!(!lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
-    gatepost.run_well(&["user", "set", "alice", "email_verified=true"], "");
+    gatepost.run_line("user set alice email_verified=true");
     assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
-    gatepost.run_well(&["user", "set", "alice", "email=new@example.com"], "");
+    gatepost.run_line("user set alice email=new@example.com");
     assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
-    gatepost.run_well(&["user", "set", "alice", "email=third@example.com"], "");
+    gatepost.run_line("user set alice email=third@example.com");
     assert!(!lets_in(&gatepost, "third@example.com", ALICE_PASSWORD));
-    let both = [
-        "user",
-        "set",
-        "alice",
-        "email=4@example.com",
-        "email_verified=true",
-    ];
-    gatepost.run_well(&both, "");
+    gatepost.run_line("user set alice email=4@example.com email_verified=true");
     assert!(lets_in(&gatepost, "4@example.com", ALICE_PASSWORD));
 }
 
@@ -272,9 +237,7 @@ fn another_address_is_no_longer_verified_unless_the_same_change_says_so() {
 fn a_providers_word_counts_where_its_registration_says_so() {
     for (changes, expected) in [(json!({}), false), (json!({"trust_email": true}), true)] {
         let house = House::start_with(registered(&[]), &changes, &[BY_ADDRESS]);
-        house.up.plan(|plan| {
-            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
-        });
+        says_address(&house, "up@example.com");
         let mut alice = house.alice();
         house.link(&mut alice, "up");
         house.through(&mut Traveller::new(), "up").unwrap();
@@ -282,23 +245,14 @@ fn a_providers_word_counts_where_its_registration_says_so() {
         let is_in = lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
         assert_eq!(is_in, expected, "{changes}");
         // What the operator verified before stays so when the provider says the same.
-        house.up.plan(|plan| {
-            plan.userinfo = json!({"email": "own@example.com", "email_verified": true});
-        });
-        let set = [
-            "user",
-            "set",
-            "alice",
-            "email=own@example.com",
-            "email_verified=true",
-        ];
-        house.gatepost.run_well(&set, "");
-        house.through(&mut Traveller::new(), "up").unwrap();
-        house.through(&mut Traveller::new(), "up").unwrap();
-        assert!(
-            lets_in(&house.gatepost, "own@example.com", ALICE_PASSWORD),
-            "{changes}"
-        );
+        says_address(&house, "own@example.com");
+        let set = "user set alice email=own@example.com email_verified=true";
+        house.gatepost.run_line(set);
+        for _ in 0..2 {
+            house.through(&mut Traveller::new(), "up").unwrap();
+        }
+        let is_in = lets_in(&house.gatepost, "own@example.com", ALICE_PASSWORD);
+        assert!(is_in, "{changes}");
     }
 }
 
@@ -322,10 +276,7 @@ fn an_address_that_two_providers_verify_counts_by_the_one_that_stays_linked() {
     assert_eq!(claims["email_verified"], true);
     assert!(!lets_in(&house.gatepost, victim, ALICE_PASSWORD));
     let trusted = json!({"provision": false, "trust_email": true});
-    let providers = json!([house.other.registration("other", trusted)]);
-    house
-        .gatepost
-        .apply(&json!({"identity_providers": providers}));
+    register_providers(&house, &[house.other.registration("other", trusted)]);
     assert!(lets_in(&house.gatepost, victim, ALICE_PASSWORD));
 }
 
@@ -335,23 +286,16 @@ fn trust_in_a_providers_word_follows_its_issuer_and_not_its_name() {
     let (trusted, untrusted) = (json!({"trust_email": true}), json!({}));
     for (changes, expected) in [(&trusted, true), (&untrusted, false)] {
         let house = House::start_with(registered(&[]), changes, &[BY_ADDRESS]);
-        house.up.plan(|plan| {
-            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
-        });
+        says_address(&house, "up@example.com");
         house.link(&mut house.alice(), "up");
         house.through(&mut Traveller::new(), "up").unwrap();
         let counts = || lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
         assert_eq!(counts(), expected, "{changes}");
         // Another name for the same issuer, and the old name for another one.
-        let providers = json!([
-            house.up.registration("renamed", changes.clone()),
-            house
-                .other
-                .registration("up", json!({"trust_email": !expected}))
-        ]);
-        house
-            .gatepost
-            .apply(&json!({"identity_providers": providers}));
+        let otherwise = json!({"trust_email": !expected});
+        let other = house.other.registration("up", otherwise);
+        let renamed = house.up.registration("renamed", changes.clone());
+        register_providers(&house, &[renamed, other]);
         assert_eq!(counts(), expected, "{changes} of the old name");
     }
 }
@@ -363,10 +307,7 @@ fn the_word_of_a_provider_without_an_issuer_counts_as_its_registration_says() {
     let registration = |trusted: bool| {
         let claims = json!({"email": "email", "email_verified": "email_verified"});
         let changes = json!({"claims": claims, "trust_email": trusted});
-        let plain = house.up.oauth_registration("plain", changes);
-        house
-            .gatepost
-            .apply(&json!({"identity_providers": [plain]}));
+        register_providers(&house, &[house.up.oauth_registration("plain", changes)]);
     };
     registration(true);
     house.up.plan(|plan| {
@@ -388,52 +329,30 @@ fn a_second_user_of_a_verified_address_is_told() {
     let house = House::start_with(registered(&people), &trusted, &[BY_ADDRESS]);
     let gatepost = &house.gatepost;
     assert_eq!(house.events("address_shared").len(), 0);
-    let settings = gatepost.run(&["doctor"], "");
-    let told = String::from_utf8_lossy(&settings.stdout).into_owned();
-    told.assert_says("no two users of a tenant have the same verified");
+    let doctor = || String::from_utf8(gatepost.run(&["doctor"], "").stdout).unwrap();
+    doctor().assert_says("no two users of a tenant have the same verified");
 
-    house.up.plan(|plan| {
-        plan.userinfo = json!({"email": "Bea@example.com", "email_verified": true});
-    });
+    says_address(&house, "Bea@example.com");
     house.through(&mut Traveller::new(), "up").unwrap();
     let shared = house.events("address_shared");
     assert_eq!((shared.len(), &shared[0]["by"]), (1, &json!("up")));
     assert_eq!(shared[0]["with"], house.sub("bea"));
 
-    let set = [
-        "user",
-        "set",
-        "bea",
-        &format!("email={ADDRESS}"),
-        "email_verified=true",
-    ];
-    gatepost.run_well(&set, "");
+    let set = format!("user set bea email={ADDRESS} email_verified=true");
+    gatepost.run_line(&set);
     let described = json!({"users": [person("new", ADDRESS, json!({}))]}).to_string();
     gatepost.run_well(&["apply", "-"], &described);
-    let claims = json!({"email": ADDRESS, "email_verified": true}).to_string();
-    let add = [
-        "user",
-        "add",
-        "added",
-        "--no-password",
-        "--claims",
-        claims.as_str(),
-    ];
-    gatepost.run_well(&add, "");
+    let claims = json!({"email": ADDRESS, "email_verified": true});
+    gatepost.run_line(&format!("user add added --no-password --claims {claims}"));
     assert_eq!(house.events("address_shared").len(), 4);
-    let told = String::from_utf8_lossy(&gatepost.run(&["doctor"], "").stdout).into_owned();
-    told.assert_says("1 verified e-mail addresses are of more than one user");
+    doctor().assert_says("1 verified e-mail addresses are of more than one user");
 }
 
 /// Nor does time, for a visitor who tries a wrong password.
 #[test]
 fn time_does_not_tell_which_addresses_are_there() {
     let people = [
-        person(
-            "disabled",
-            "disabled@example.com",
-            json!({"enabled": false}),
-        ),
+        disabled("disabled", "disabled@example.com"),
         json!({"username": "keyed"}),
     ];
     let many = "1000000";

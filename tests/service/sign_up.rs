@@ -19,6 +19,7 @@ use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
 const NEW: &str = "a password of their own choosing";
+const SIGNED_UP: &str = "audit_events WHERE event = 'signed_up'";
 
 fn start(mailbox: &Mailbox) -> Gatepost {
     let mut registered = document();
@@ -95,17 +96,8 @@ fn is_over(answer: &Answer, what: &str) {
 fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     let mailbox = Mailbox::open();
     let gatepost = start(&mailbox);
-    let link = make(
-        &gatepost,
-        &[
-            "--tenant",
-            "acme",
-            "--role",
-            "guest",
-            "--domain",
-            "Example.com",
-        ],
-    );
+    let options = "--tenant acme --role guest --domain Example.com".split(' ');
+    let link = make(&gatepost, &Vec::from_iter(options));
     let told = ask(&gatepost, &link, "new@example.com");
     assert!(told.text().contains("is on its way"), "{}", told.text());
     let letter = mailbox.letter(1);
@@ -119,28 +111,17 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     let mut browser = gatepost.browser();
     let page = opened(&mut browser, letter.link());
     assert!(page.text().contains("new@example.com"), "{}", page.text());
-    is_over(
-        &gatepost.browser().get(&page.action()),
-        "in another browser",
-    );
+    let elsewhere = gatepost.browser().get(&page.action());
+    is_over(&elsewhere, "in another browser");
+    let no_other = "must be the same as the e-mail address";
     for (username, told) in [
         ("", "Enter your user name."),
-        (
-            "other@example.com",
-            "must be the same as the e-mail address",
-        ),
-        (
-            "b\u{ff20}example.com",
-            "must be the same as the e-mail address",
-        ),
+        ("other@example.com", no_other),
+        ("b\u{ff20}example.com", no_other),
         ("zero\u{200b}width", "cannot be used here"),
     ] {
         let answer = send(&mut browser, &page, username);
-        assert!(
-            answer.text().contains(told),
-            "{username:?}: {}",
-            answer.text()
-        );
+        answer.assert_says_for(format!("{username:?}"), told);
     }
     let made = send(&mut browser, &page, "newcomer");
     assert_eq!(made.status, 303, "{}", made.text());
@@ -151,18 +132,14 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     assert!(!signs_in(&gatepost, "newcomer", &[]));
     let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
     let users = exported["users"].as_array().unwrap();
-    let user = users
-        .iter()
-        .find(|user| user["username"] == "newcomer")
-        .unwrap();
+    let is_theirs = |user: &&Value| user["username"] == "newcomer";
+    let user = users.iter().find(is_theirs).unwrap();
     let claims = json!({
         "email": "new@example.com", "email_verified": true, "name": "New Comer", "role": ["guest"],
     });
     assert_eq!(&user["claims"], &claims);
     assert_eq!(user["tenant"], "acme");
-    gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'signed_up'", 1);
+    gatepost.database.assert_count(SIGNED_UP, 1);
     let row = &listed(&gatepost)[0];
     assert_eq!(row["used"], 1);
     assert_eq!(row["domain"], "example.com");
@@ -280,12 +257,8 @@ fn one_network_and_one_link_have_ten_letters_an_hour_whatever_addresses_are_type
     let last = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "14d"], "");
     for number in 0..12 {
         let address = format!("last-{number}@example.com");
-        ask_from(
-            &gatepost,
-            &format!("192.0.2.{number}"),
-            last.trim(),
-            &address,
-        );
+        let source = format!("192.0.2.{number}");
+        ask_from(&gatepost, &source, last.trim(), &address);
     }
     withheld(&gatepost, 8);
     sent(&mailbox, 25);
@@ -338,10 +311,8 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
     let id = listed(&gatepost)[0]["id"].as_str().unwrap().to_owned();
     gatepost.run_well(&["signup", "end", &id], "");
     is_over(&send(&mut browser, &page, "newcomer"), "ended meanwhile");
-    is_over(
-        &gatepost.browser().get(mailbox.letter(1).link()),
-        "its letter",
-    );
+    let again = gatepost.browser().get(mailbox.letter(1).link());
+    is_over(&again, "its letter");
     assert_eq!(listed(&gatepost)[0]["works"], false);
     // Its page is as ever, and no letter goes out.
     ask(&gatepost, &link, "other@example.com");
@@ -360,9 +331,8 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
     }
     let unknown = format!("{}/join?l=gpj_{}", gatepost.base_url, "A".repeat(64));
     is_over(&gatepost.browser().get(&unknown), "a made-up link");
-    gatepost
-        .database
-        .assert_count("users WHERE username = 'newcomer'", 0);
+    let made = "users WHERE username = 'newcomer'";
+    gatepost.database.assert_count(made, 0);
 }
 
 #[test]
@@ -411,9 +381,7 @@ fn fifteen_at_once_on_a_link_of_five_uses_are_five_users() {
     let members = "users WHERE username LIKE 'member-%'";
     assert_eq!(gatepost.database.count(members), 5);
     assert_eq!(listed(&gatepost)[0]["used"], 5);
-    gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'signed_up'", 5);
+    gatepost.database.assert_count(SIGNED_UP, 5);
 }
 
 /// Neither statement sees the account that the other makes.
@@ -459,10 +427,8 @@ fn two_letters_for_one_address_used_at_once_make_one_account() {
         }
     };
     let mut holder = database.client();
-    let backend: i32 = holder
-        .query_one("SELECT pg_backend_pid()", &[])
-        .unwrap()
-        .get(0);
+    let own = holder.query_one("SELECT pg_backend_pid()", &[]);
+    let backend: i32 = own.unwrap().get(0);
     let mut held = holder.transaction().unwrap();
     held.execute("SELECT FROM sign_up_links FOR UPDATE", &[])
         .unwrap();
@@ -487,15 +453,8 @@ fn two_letters_for_one_address_used_at_once_make_one_account() {
 fn a_link_from_before_the_setting_makes_no_administrator() {
     let mailbox = Mailbox::open();
     let mut gatepost = start(&mailbox);
-    let roles = [
-        "--role",
-        "office",
-        "--role",
-        "guest",
-        "--role",
-        "office:acme",
-    ];
-    let link = make(&gatepost, &roles);
+    let roles = "--role office --role guest --role office:acme".split(' ');
+    let link = make(&gatepost, &Vec::from_iter(roles));
     gatepost.stop();
     gatepost.set("GATEPOST_ADMIN_ROLE", "office");
     gatepost.serve();

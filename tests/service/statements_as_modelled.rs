@@ -14,6 +14,7 @@ use gatepost::store::grants::{self, CodeRedemption, NewRefresh, Refreshed};
 use postgres::Client;
 
 use crate::store_grants::{Scene, client_id, scene};
+use crate::support::tables::rows_of;
 
 #[path = "../interleavings/cases.rs"]
 mod cases;
@@ -25,61 +26,17 @@ use statements::{EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, S
 
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// What a grant stands on.
-struct Ground {
-    what: &'static str,
-    /// How it ends.
-    done: &'static str,
-    undone: &'static str,
-    /// Whether a redemption sees that it has ended; a refresh.
-    seen: [bool; 2],
-}
-
-const GROUNDS: [Ground; 7] = [
-    Ground {
-        what: "nothing",
-        done: "",
-        undone: "",
-        seen: [false, false],
-    },
-    Ground {
-        what: "the user's epoch",
-        done: "UPDATE users SET epoch = epoch + 1",
-        undone: "UPDATE users SET epoch = epoch - 1",
-        seen: [true, true],
-    },
-    Ground {
-        what: "the user",
-        done: "UPDATE users SET enabled = false",
-        undone: "UPDATE users SET enabled = true",
-        seen: [true, true],
-    },
-    Ground {
-        what: "the client's epoch",
-        done: "UPDATE clients SET epoch = epoch + 1",
-        undone: "UPDATE clients SET epoch = epoch - 1",
-        seen: [true, true],
-    },
-    Ground {
-        what: "the consent's epoch",
-        done: "INSERT INTO consents (sub, client_id, scopes, claims, epoch)
-               SELECT sub, client_id, '{}', '{}', 1 FROM users, clients",
-        undone: "DELETE FROM consents",
-        seen: [true, true],
-    },
-    Ground {
-        what: "the installation's epoch",
-        done: "UPDATE installation SET epoch = epoch + 1",
-        undone: "UPDATE installation SET epoch = epoch - 1",
-        seen: [true, true],
-    },
-    Ground {
-        what: "the session",
-        done: "UPDATE sessions SET ended_at = clock_timestamp()",
-        undone: "UPDATE sessions SET ended_at = NULL",
-        seen: [true, false],
-    },
-];
+/// What a grant stands on: how it ends, how that is undone, and who sees that it has ended.
+const GROUNDS: &str = "
+    nothing                  |                                                  |                                            | nobody
+    the user's epoch         | UPDATE users SET epoch = epoch + 1               | UPDATE users SET epoch = epoch - 1         | both
+    the user                 | UPDATE users SET enabled = false                 | UPDATE users SET enabled = true            | both
+    the client's epoch       | UPDATE clients SET epoch = epoch + 1             | UPDATE clients SET epoch = epoch - 1       | both
+    the consent's epoch      | INSERT INTO consents (sub, client_id, scopes, claims, epoch) \
+                                SELECT sub, client_id, '{}', '{}', 1 FROM users, clients | DELETE FROM consents            | both
+    the installation's epoch | UPDATE installation SET epoch = epoch + 1        | UPDATE installation SET epoch = epoch - 1  | both
+    the session              | UPDATE sessions SET ended_at = clock_timestamp() | UPDATE sessions SET ended_at = NULL        | a redemption
+";
 
 struct Postgres {
     scene: Scene,
@@ -98,9 +55,8 @@ impl Postgres {
         let entered = grants::redeem(&scene.store, &grant, [9; 16], &AuditEvent::default());
         assert!(matches!(entered, Ok(CodeRedemption::Issued(_))));
         let mut database = scene.database.client();
-        database
-            .batch_execute("CREATE TABLE kept AS SELECT * FROM grants")
-            .unwrap();
+        let kept = "CREATE TABLE kept AS SELECT * FROM grants";
+        database.batch_execute(kept).unwrap();
         Postgres {
             scene,
             database,
@@ -243,12 +199,12 @@ fn everything(grant: &Grant) -> Within<'static> {
 #[test]
 fn postgres_answers_each_case_as_the_statement_in_memory_does_and_leaves_the_same_row() {
     let mut postgres = Postgres::new();
-    for ground in &GROUNDS {
-        postgres.run(ground.done);
+    for [what, done, undone, seen_by] in rows_of(GROUNDS) {
+        postgres.run(done);
         for (before, statement) in every_case() {
             let is_seen = match statement {
-                Statement::Redeem { .. } => ground.seen[0],
-                _ => ground.seen[1],
+                Statement::Redeem { .. } => seen_by != "nobody",
+                _ => seen_by == "both",
             };
             let sent = Sent {
                 attempt: OWN,
@@ -257,14 +213,11 @@ fn postgres_answers_each_case_as_the_statement_in_memory_does_and_leaves_the_sam
             let mut row = before;
             let answer = statement.run(&mut row, sent);
             postgres.put(before);
-            assert_eq!(
-                (postgres.answer(statement), postgres.row()),
-                (answer, row),
-                "{statement:?} comes to {before:?}, and {} has ended",
-                ground.what
-            );
+            let found = (postgres.answer(statement), postgres.row());
+            let case = format!("{statement:?} comes to {before:?}, and {what} has ended");
+            assert_eq!(found, (answer, row), "{case}");
         }
-        postgres.run(ground.undone);
+        postgres.run(undone);
     }
 }
 

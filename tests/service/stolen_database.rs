@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
 use crate::support::claims::Says;
-use crate::support::flow::{VERIFIER, authorize_path, basic, redeem_as, sign_in, userinfo};
+use crate::support::flow::{VERIFIER, authorize_path, basic, redeem_as, sign_in, text, userinfo};
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, MASTER_SECRET, RP1, RP2,
     document,
@@ -66,10 +66,9 @@ impl Day {
     }
 
     fn note_cookies(&mut self, browser: &Browser) {
-        browser
-            .cookies
-            .values()
-            .for_each(|value| drop(self.note(value)));
+        for value in browser.cookies.values() {
+            self.note(value);
+        }
     }
 
     /// A page with a form: its token, and the sealed request in its address.
@@ -88,19 +87,12 @@ impl Day {
     ) -> String {
         let state = self.note(&format!("state-of-request-number-{number:04}"));
         let nonce = self.note(&format!("nonce-of-request-number-{number:04}"));
-        authorize_path(
-            client,
-            redirect_uri,
-            &[&[("state", state.as_str()), ("nonce", &nonce)], changes].concat(),
-        )
+        let own = [("state", state.as_str()), ("nonce", &nonce)];
+        authorize_path(client, redirect_uri, &[&own, changes].concat())
     }
 
     fn note_code(&mut self, answer: &Answer) -> String {
-        let code = answer
-            .query()
-            .remove("code")
-            .unwrap_or_else(|| panic!("no code: {}", answer.text()));
-        self.note(&code)
+        self.note(&answer.code())
     }
 
     fn note_tokens(&mut self, answer: &Answer) -> String {
@@ -149,29 +141,18 @@ impl Day {
                 self.note_tokens(&answer);
             }
         }
-        let path = self.path(
-            number + 1,
-            "conf2",
-            RP2,
-            &[("login_hint", "somebody"), ("prompt", "none")],
-        );
+        let silent = [("login_hint", "somebody"), ("prompt", "none")];
+        let path = self.path(number + 1, "conf2", RP2, &silent);
         let left = browser.get(&path);
         self.note_code(&left);
     }
 
     fn spend(gatepost: &Gatepost, made_secret: &str) -> Day {
         let mut day = Day::default();
-        for chosen in [
-            ALICE_PASSWORD,
-            BOB_PASSWORD,
-            NEW_PASSWORD,
-            CONF1_SECRET,
-            CONF2_SECRET,
-            WRONG_PASSWORD,
-        ] {
-            day.chosen.insert(chosen.to_owned());
-        }
-        day.chosen.insert(TYPED_BY_MISTAKE.to_owned());
+        let passwords = [ALICE_PASSWORD, BOB_PASSWORD, NEW_PASSWORD, WRONG_PASSWORD];
+        let typed = [CONF1_SECRET, CONF2_SECRET, TYPED_BY_MISTAKE];
+        day.chosen.extend(passwords.map(str::to_owned));
+        day.chosen.extend(typed.map(str::to_owned));
         day.note(made_secret);
         day.note(&STANDARD.encode(MASTER_SECRET));
         day.note(VERIFIER);
@@ -185,14 +166,10 @@ impl Day {
             ("conf1", made_secret),
             ("conf1", CONF2_SECRET),
         ] {
-            let answer = gatepost.post(
-                "/connect/token",
-                &[("Authorization", &basic(client, secret))],
-                &[
-                    ("grant_type", "client_credentials"),
-                    ("scope", "orders.read"),
-                ],
-            );
+            let authorization = [("Authorization", &*basic(client, secret))];
+            let grant = ("grant_type", "client_credentials");
+            let form = [grant, ("scope", "orders.read")];
+            let answer = gatepost.post("/connect/token", &authorization, &form);
             if secret != CONF2_SECRET {
                 day.note_tokens(&answer);
             }
@@ -223,16 +200,14 @@ impl Day {
         let path = self.path(42, "conf1", RP1, &[]);
         let answer = alice.get(&path);
         self.code = self.note_code(&answer);
-        let session = alice
-            .cookies
-            .iter()
-            .find(|(name, _)| name.contains("session"))
-            .unwrap();
-        self.session = (session.0.clone(), session.1.clone());
+        let mut cookies = alice.cookies.iter();
+        let (name, value) = cookies.find(|(name, _)| name.contains("session")).unwrap();
+        self.session = (name.clone(), value.clone());
     }
 }
 
 /// Everything in the database: as one text, and each value taken apart.
+#[derive(Default)]
 struct Dump {
     text: String,
     values: BTreeSet<Vec<u8>>,
@@ -243,17 +218,11 @@ impl Dump {
     fn take(database: &TestDatabase) -> Dump {
         let mut client = database.client();
         let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'";
-        let mut dump = Dump {
-            text: String::new(),
-            values: BTreeSet::new(),
-            days: BTreeSet::new(),
-        };
+        let mut dump = Dump::default();
         for table in client.query(tables, &[&database.schema]).unwrap() {
             let table: String = table.get(0);
-            for row in client
-                .query(&format!("SELECT to_jsonb(t)::text FROM {table} t"), &[])
-                .unwrap()
-            {
+            let rows = format!("SELECT to_jsonb(t)::text FROM {table} t");
+            for row in client.query(&rows, &[]).unwrap() {
                 let row: String = row.get(0);
                 dump.take_apart(&serde_json::from_str(&row).unwrap());
                 dump.text.push_str(&row);
@@ -287,10 +256,8 @@ impl Dump {
             return;
         }
         self.values.extend(decoded(text));
-        for part in text
-            .split(['$', '.', ' ', ',', ':', '='])
-            .filter(|part| part.len() >= 8)
-        {
+        let parts = text.split(['$', '.', ' ', ',', ':', '=']);
+        for part in parts.filter(|part| part.len() >= 8) {
             self.values.insert(part.as_bytes().to_vec());
             self.values.extend(decoded(part));
         }
@@ -298,10 +265,8 @@ impl Dump {
 
     fn holds(&self, needle: &[u8]) -> bool {
         let within = |value: &Vec<u8>| value.windows(needle.len()).any(|window| window == needle);
-        encodings(needle)
-            .iter()
-            .any(|text| self.text.contains(text.as_str()))
-            || self.values.iter().any(within)
+        let texts = encodings(needle);
+        texts.iter().any(|text| self.text.contains(text)) || self.values.iter().any(within)
     }
 }
 
@@ -317,29 +282,20 @@ fn decoded(text: &str) -> Vec<Vec<u8>> {
         && digits.len().is_multiple_of(2)
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     {
-        found.push(
-            (0..digits.len())
-                .step_by(2)
-                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
-                .collect(),
-        );
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        found.push((0..digits.len()).step_by(2).map(byte).collect());
     }
-    found.extend(
-        [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD]
-            .iter()
-            .filter_map(|code| code.decode(text).ok()),
-    );
+    let codes = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+    found.extend(codes.iter().filter_map(|code| code.decode(text).ok()));
     found.retain(|bytes: &Vec<u8>| !bytes.is_empty());
     found
 }
 
 /// How bytes may be written.
 fn encodings(bytes: &[u8]) -> BTreeSet<String> {
-    let mut texts = BTreeSet::from([
-        hex(bytes),
-        STANDARD_NO_PAD.encode(bytes),
-        URL_SAFE_NO_PAD.encode(bytes),
-    ]);
+    let encoded = [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD].map(|code| code.encode(bytes));
+    let mut texts = BTreeSet::from(encoded);
+    texts.insert(hex(bytes));
     texts.extend(String::from_utf8(bytes.to_vec()).ok());
     texts
 }
@@ -395,9 +351,8 @@ impl<'a> Thief<'a> {
     fn opens_session(&mut self, value: &str) -> bool {
         let cookie = format!("{}={value}", self.session_cookie);
         let path = authorize_path("conf1", RP1, &[("prompt", "none")]);
-        let answer = self
-            .connection
-            .send("GET", &path, &[("Cookie", &cookie)], b"");
+        let headers = [("Cookie", &*cookie)];
+        let answer = self.connection.send("GET", &path, &headers, b"");
         answer.query().contains_key("code")
     }
 
@@ -408,14 +363,11 @@ impl<'a> Thief<'a> {
             ("password", password),
         ]);
         let cookie = format!("{}={cookie}", self.page.2.0);
-        let path = self
-            .page
-            .0
-            .strip_prefix(&self.gatepost.base_url)
-            .unwrap_or(&self.page.0);
-        let answer = self
-            .connection
-            .post_raw(path, &[("Cookie", &cookie)], form.as_bytes());
+        let action = &self.page.0;
+        let path = action.strip_prefix(&self.gatepost.base_url);
+        let path = path.unwrap_or(action);
+        let headers = [("Cookie", &*cookie)];
+        let answer = self.connection.post_raw(path, &headers, form.as_bytes());
         assert!(answer.status < 500, "{}", answer.text());
         assert!(answer.status != 429, "{}", answer.text());
         // Alice's password leads to the question for more.
@@ -424,9 +376,8 @@ impl<'a> Thief<'a> {
 
     fn is_password(&mut self, value: &str) -> bool {
         let (token, cookie) = (self.page.1.clone(), self.page.2.1.clone());
-        ["alice", "bob"]
-            .iter()
-            .any(|name| self.sign_in(&cookie, &token, name, value))
+        let mut names = ["alice", "bob"].iter();
+        names.any(|name| self.sign_in(&cookie, &token, name, value))
     }
 
     fn is_form_token(&mut self, value: &str) -> bool {
@@ -480,10 +431,8 @@ impl<'a> Thief<'a> {
             tried("session cookie", self.opens_session(text));
             tried("browser cookie", self.is_browser_cookie(text));
             for prefix in ["", "gpa_"] {
-                tried(
-                    "access token",
-                    self.is_access_token(&format!("{prefix}{text}")),
-                );
+                let works = self.is_access_token(&format!("{prefix}{text}"));
+                tried("access token", works);
             }
         }
         if text.len() < 7_000 {
@@ -494,10 +443,8 @@ impl<'a> Thief<'a> {
             }
         }
         for prefix in ["", "gps_"] {
-            tried(
-                "client secret",
-                self.is_client_secret(&format!("{prefix}{text}")),
-            );
+            let works = self.is_client_secret(&format!("{prefix}{text}"));
+            tried("client secret", works);
         }
         tried("password", self.is_password(text));
         opened
@@ -572,10 +519,8 @@ fn nothing_in_a_stolen_database_opens_anything() {
         "$argon2id$",
         "kty",
     ] {
-        assert!(
-            dump.text.contains(expected),
-            "the dump is no dump: no {expected}"
-        );
+        let is_there = dump.text.contains(expected);
+        assert!(is_there, "the dump is no dump: no {expected}");
     }
     let tables = "grants sessions consents client_secrets signing_keys sign_in_failures";
     for table in tables.split(' ') {
@@ -595,24 +540,18 @@ fn nothing_in_a_stolen_database_opens_anything() {
     let keys = gatepost
         .get("/.well-known/openid-configuration/jwks")
         .json();
-    let published: BTreeSet<Vec<u8>> = keys["keys"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|key| key["kty"] == "OKP")
-        .map(|key| URL_SAFE_NO_PAD.decode(key["x"].as_str().unwrap()).unwrap())
-        .collect();
+    let keys = keys["keys"].as_array().unwrap().iter();
+    let edwards = keys.filter(|key| key["kty"] == "OKP");
+    let published = edwards.map(|key| URL_SAFE_NO_PAD.decode(text(key, "x")).unwrap());
+    let published: BTreeSet<Vec<u8>> = published.collect();
     assert!(!published.is_empty());
     for value in &dump.values {
         assert_eq!(private_key_in(value, &published), None, "{}", hex(value));
     }
 
     // And nothing that is in there works.
-    let mut texts: BTreeSet<String> = dump
-        .values
-        .iter()
-        .flat_map(|value| encodings(value))
-        .collect();
+    let texts = dump.values.iter().flat_map(|value| encodings(value));
+    let mut texts: BTreeSet<String> = texts.collect();
     for random in dump.values.iter().filter(|value| value.len() == 32) {
         let handle =
             |day: &i32| URL_SAFE_NO_PAD.encode([&day.to_be_bytes(), random.as_slice()].concat());
@@ -638,11 +577,8 @@ fn nothing_in_a_stolen_database_opens_anything() {
     assert!(thief.opens_session(&day.session.1));
     assert!(thief.is_password(ALICE_PASSWORD) && thief.is_password(NEW_PASSWORD));
     assert!(thief.is_client_secret(CONF1_SECRET) && thief.is_client_secret(&made_secret));
-    assert!(
-        day.access_tokens
-            .iter()
-            .all(|token| thief.is_access_token(token))
-    );
+    let mut tokens = day.access_tokens.iter();
+    assert!(tokens.all(|token| thief.is_access_token(token)));
     let (token, cookie) = (thief.page.1.clone(), thief.page.2.1.clone());
     assert!(thief.is_form_token(&token) && thief.is_browser_cookie(&cookie));
     let sealed = thief.page.0.split_once("r=").unwrap().1.to_owned();
@@ -656,20 +592,16 @@ fn what_was_said_between_us_and_an_identity_provider_is_neither_in_the_database_
     let mut person = Traveller::new();
     house.through(&mut person, "up").unwrap();
     let dump = Dump::take(&house.gatepost.database);
-    assert!(
-        dump.text.contains(SUBJECT) && dump.text.contains("user_provisioned"),
-        "the dump is no dump"
-    );
-    house
-        .gatepost
-        .database
-        .assert_count("sessions WHERE upstream_id_token IS NOT NULL", 1);
+    for expected in [SUBJECT, "user_provisioned"] {
+        let is_there = dump.text.contains(expected);
+        assert!(is_there, "the dump is no dump: no {expected}");
+    }
+    let kept = "sessions WHERE upstream_id_token IS NOT NULL";
+    house.gatepost.database.assert_count(kept, 1);
     let said = |place, names: &[&str]| {
         let received = house.up.received(place).pop().unwrap();
-        names
-            .iter()
-            .map(|name| received.parameters[*name].clone())
-            .collect::<Vec<_>>()
+        let values = names.iter().map(|name| received.parameters[*name].clone());
+        values.collect::<Vec<_>>()
     };
     let mut secrets = said(Place::Authorize, &["state", "nonce", "code_challenge"]);
     secrets.extend(said(Place::Token, &["code", "code_verifier"]));
@@ -678,13 +610,11 @@ fn what_was_said_between_us_and_an_identity_provider_is_neither_in_the_database_
     // The ID token that was kept is the one that goes back at the end.
     let token = person.get(&house.address("/logout")).form_token();
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
-    secrets
-        .push(house.browser(&mut person).post("/logout", &form).query()["id_token_hint"].clone());
+    let signed_out = house.browser(&mut person).post("/logout", &form);
+    secrets.push(signed_out.query()["id_token_hint"].clone());
     // A callback that fails is logged, too.
-    let callback = format!(
-        "/external/up/callback?state={}&code={}",
-        secrets[0], secrets[3]
-    );
+    let (state, code) = (&secrets[0], &secrets[3]);
+    let callback = format!("/external/up/callback?state={state}&code={code}");
     let refused = person.get(&house.address(&callback));
     refused.assert_error_page(400, "GP1711", "a callback that nobody waits for");
     let log = house.gatepost.log();
@@ -717,41 +647,25 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
     redeem_as(&gatepost, ("conf1", CONF2_SECRET), RP1, &day.code);
     userinfo(&gatepost, &forged[1]);
     gatepost.get(&format!("/login?r={}", day.code));
-    gatepost.get(&format!(
-        "/connect/userinfo?access_token={}",
-        day.access_tokens[1]
-    ));
-    gatepost.post(
-        "/connect/token",
-        &[],
-        &[
-            ("code", &day.code),
-            ("code", &day.code),
-            ("client_secret", CONF1_SECRET),
-        ],
-    );
+    let token = &day.access_tokens[1];
+    gatepost.get(&format!("/connect/userinfo?access_token={token}"));
+    let twice = [("code", &*day.code), ("code", &day.code)];
+    let form = [&twice[..], &[("client_secret", CONF1_SECRET)]].concat();
+    gatepost.post("/connect/token", &[], &form);
     gatepost.token("conf1", &[("client_secret", CONF1_SECRET)]);
-    gatepost.send(
-        "GET",
-        "/nowhere",
-        &[("Cookie", &format!("{}={}", day.session.0, day.session.1))],
-        b"",
-    );
+    let cookie = format!("{}={}", day.session.0, day.session.1);
+    gatepost.send("GET", "/nowhere", &[("Cookie", &cookie)], b"");
 
     let log = gatepost.log();
     assert!(log.lines().count() > 30, "{log}");
     log.assert_says("client_id=\"conf1\"");
     let secrets = || {
-        day.handles
-            .iter()
-            .map(|secret| (secret, false))
-            .chain(day.chosen.iter().map(|secret| (secret, true)))
+        let handles = day.handles.iter().map(|secret| (secret, false));
+        handles.chain(day.chosen.iter().map(|secret| (secret, true)))
     };
     for (secret, chosen) in secrets() {
-        for text in traces(secret, chosen)
-            .iter()
-            .flat_map(|trace| encodings(trace))
-        {
+        let traces = traces(secret, chosen);
+        for text in traces.iter().flat_map(|trace| encodings(trace)) {
             assert!(!log.contains(&text), "{secret} is in the log");
         }
     }
@@ -769,15 +683,10 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
             }
         }
         let arguments = std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
-        let arguments: Vec<&str> = arguments
-            .split('\0')
-            .skip(1)
-            .filter(|argument| !argument.is_empty())
-            .collect();
-        assert!(
-            matches!(arguments[..], ["serve"] | ["serve", "--server-process"]),
-            "{arguments:?}"
-        );
+        let arguments = arguments.split('\0').skip(1);
+        let arguments: Vec<&str> = arguments.filter(|one| !one.is_empty()).collect();
+        let is_known = matches!(arguments[..], ["serve"] | ["serve", "--server-process"]);
+        assert!(is_known, "{arguments:?}");
     }
 }
 
@@ -807,15 +716,11 @@ fn printing_the_house_for_debugging_prints_no_secret() {
         functions: Store::open_for_functions(&settings).unwrap(),
     };
     let app = App::load(Arc::clone(&config), store.clone(), &master, extensions).unwrap();
-    let client = app
-        .registry
-        .client(&ClientId::new("conf1"))
-        .unwrap()
-        .unwrap();
+    let client = app.registry.client(&ClientId::new("conf1"));
+    let client = client.unwrap().unwrap();
     assert_eq!(client.secrets.len(), 1);
-    let installation = gatepost::store::installation::find(&store)
-        .unwrap()
-        .unwrap();
+    let installation = gatepost::store::installation::find(&store);
+    let installation = installation.unwrap().unwrap();
     let derived = master.derive(&installation.id, &gatepost.base_url);
     let printed =
         format!("{config:#?}{config:?}{settings:?}{master:?}{derived:?}{app:?}{app:#?}{client:?}");
@@ -836,19 +741,11 @@ fn printing_the_house_for_debugging_prints_no_secret() {
     let mut secrets: Vec<Vec<u8>> =
         vec![MASTER_SECRET.to_vec(), password.into(), CONF1_SECRET.into()];
     secrets.push(Sha256::digest(CONF1_SECRET).to_vec());
-    secrets.extend(
-        purposes
-            .into_iter()
-            .flat_map(|purpose| derived.keys(purpose).map(|(_, key)| key.to_vec())),
-    );
+    for purpose in purposes {
+        secrets.extend(derived.keys(purpose).map(|(_, key)| key.to_vec()));
+    }
     // As debugging prints bytes: in one line, and one to a line.
-    let lines = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .map(|byte| byte.to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let lines = |bytes: &[u8]| Vec::from_iter(bytes.iter().map(u8::to_string)).join(", ");
     let flat: String = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     for secret in secrets {
         for text in encodings(&secret).into_iter().chain([lines(&secret)]) {

@@ -12,19 +12,20 @@ use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::scope::ScopeSet;
-use gatepost::protocol::words::session::{Session, SignIn};
-use gatepost::protocol::words::strength::Strength;
-use gatepost::registrar::statements::{client_changes, user_changes};
+use gatepost::protocol::words::session::SignIn;
+use gatepost::registrar::statements::user_changes;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,
 };
 use gatepost::store::grants::{self, CodeRedemption, NewRefresh, Refreshed};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, clients, sessions};
+use gatepost::store::{Store, StoreError, clients};
 use serde_json::json;
 
+use crate::store_users::{add_client, new_session, new_user, with_handle};
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::all_at_once;
 
 /// Of one redemption, also when it is sent again.
 const ATTEMPT: [u8; 16] = [7; 16];
@@ -47,59 +48,22 @@ fn alice() -> Subject {
 pub fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
-    store
-        .change_registry(|writer| {
-            client_changes::upsert_clients(writer, &[(&client_id(), &json!({}), true)])
-        })
-        .unwrap();
+    add_client(&store, &client_id());
     let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
     let user = UserRow {
-        sub: alice(),
-        username: Some("alice".into()),
-        tenant: None,
         password_hash: None,
-        enabled: true,
-        valid_until: None,
-        has_ended: false,
         claims,
-        epoch: 0,
-        factors: 0,
-        strongest_acr: Strength::SignedIn,
+        ..new_user("alice-sub", "alice")
     };
     user_changes::insert(&store, &user, &named("user_added")).unwrap();
-    let now = database.now();
-    let day = now.plus(Duration::from_secs(40_000)).day();
-    let sid = Sid::of_day(day, random::bytes());
-    let session = Session {
-        day,
-        sid: sid.clone(),
-        subject: alice(),
-        auth_time: now,
-        amr: vec![String::from("pwd")],
-        acr: String::from("1"),
-        tenant: None,
-        identity_provider: Some(String::from("local")),
-        upstream_issuer: None,
-        epochs: epochs(&store).0,
-        source: Some([192, 0, 2, 1].into()),
-        user_agent: Some(String::from("Firefox/1")),
-        created_at: now,
-        used_at: now,
-        expires_at: now.plus(Duration::from_secs(36_000)),
-        ended_at: None,
-        bound_to: None,
-        bound_at: None,
-        refused_at: None,
-    };
+    let session = new_session(&database, alice(), epochs(&store).0);
+    let sid = session.sid.clone();
+    let event = named("signed_in");
+    let handle_hash = random::bytes();
     assert!(
-        sessions::insert(
-            &store,
-            &session,
-            &random::bytes(),
-            None,
-            &named("signed_in")
-        )
-        .unwrap()
+        with_handle(&session, &handle_hash)
+            .insert(&store, &event)
+            .unwrap()
     );
     Scene {
         database,
@@ -110,9 +74,8 @@ pub fn scene() -> Scene {
 
 /// Those of now: of a session, and of what its client gets.
 fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
-    let found = users::find_for_client(store, &alice(), Some(&client_id()))
-        .unwrap()
-        .unwrap();
+    let found = users::find_for_client(store, &alice(), Some(&client_id()));
+    let found = found.unwrap().unwrap();
     let client = clients::find(store, &client_id()).unwrap().value.unwrap();
     (found.session_epochs(), found.epochs(client.epoch))
 }
@@ -153,7 +116,11 @@ impl Scene {
     }
 
     fn redeem(&self, grant: &Grant) -> CodeRedemption {
-        grants::redeem(&self.store, grant, random::bytes(), &AuditEvent::default()).unwrap()
+        self.redeem_by(grant, random::bytes())
+    }
+
+    fn redeem_by(&self, grant: &Grant, attempt: [u8; 16]) -> CodeRedemption {
+        grants::redeem(&self.store, grant, attempt, &AuditEvent::default()).unwrap()
     }
 
     /// Whether a code that has expired and is sent again had given something that lived.
@@ -164,14 +131,8 @@ impl Scene {
 
     /// Rows and those among them that still live.
     fn rows(&self) -> (i64, i64) {
-        let row = self
-            .database
-            .client()
-            .query_one(
-                "SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants",
-                &[],
-            )
-            .unwrap();
+        let sql = "SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants";
+        let row = self.database.client().query_one(sql, &[]).unwrap();
         (row.get(0), row.get(1))
     }
 
@@ -201,16 +162,8 @@ fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
     let scene = scene();
     for round in 0..100 {
         let grant = scene.grant();
-        let issued = std::thread::scope(|scope| {
-            let redemptions: Vec<_> = (0..16)
-                .map(|_| scope.spawn(|| is_issued(&scene.redeem(&grant))))
-                .collect();
-            redemptions
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .filter(|issued| *issued)
-                .count()
-        });
+        let issued = all_at_once(16, |_| is_issued(&scene.redeem(&grant)));
+        let issued = issued.into_iter().filter(|issued| *issued).count();
         assert_eq!(issued, 1, "round {round}");
     }
     assert_eq!(scene.rows(), (100, 0));
@@ -223,18 +176,12 @@ fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
 fn the_same_attempt_twice_is_one_redemption() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(is_issued(
-        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
-    ));
-    assert!(is_issued(
-        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
-    ));
+    for _ in 0..2 {
+        assert!(is_issued(&scene.redeem_by(&grant, ATTEMPT)));
+    }
     assert_eq!((scene.rows(), scene.events("code_redeemed")), ((1, 1), 1));
     assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
-    assert_eq!(
-        grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap(),
-        CodeRedemption::Replayed
-    );
+    assert_eq!(scene.redeem_by(&grant, ATTEMPT), CodeRedemption::Replayed);
     assert_eq!(scene.events("code_redeemed"), 1);
     assert_eq!(scene.events("code_replayed"), 1);
 }
@@ -243,14 +190,9 @@ fn the_same_attempt_twice_is_one_redemption() {
 fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
     let scene = scene();
     let without_session = || {
-        let grant = scene.grant();
-        Grant {
-            user: SignIn {
-                sid: None,
-                ..grant.user.clone()
-            },
-            ..grant
-        }
+        let mut grant = scene.grant();
+        grant.user.sid = None;
+        grant
     };
     let grant = without_session();
     let begin = |grant: &Grant| {
@@ -281,18 +223,13 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
         lifetime: Duration::from_secs(600),
         most_pending: 10,
     };
-    assert_eq!(
-        device_authorizations::insert(&scene.store, &new).unwrap(),
-        Entered::Waiting
-    );
+    let insert = |new: &NewDevice| device_authorizations::insert(&scene.store, new).unwrap();
+    assert_eq!(insert(&new), Entered::Waiting);
     let again = NewDevice {
         device_code_hash: random::bytes(),
         ..new.clone()
     };
-    assert_eq!(
-        device_authorizations::insert(&scene.store, &again).unwrap(),
-        Entered::CodeTaken
-    );
+    assert_eq!(insert(&again), Entered::CodeTaken);
     let user = SignIn {
         sid: None,
         ..scene.grant().user
@@ -306,14 +243,10 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
         ends_lapsed_consent: true,
     };
     let decide = || {
-        device_authorizations::decide(
-            &scene.store,
-            &[user_code_hash],
-            &decision,
-            &named("device_allowed"),
-        )
+        let (codes, event) = ([user_code_hash], named("device_allowed"));
+        device_authorizations::decide(&scene.store, &codes, &decision, &event).unwrap()
     };
-    assert_eq!((decide().unwrap(), decide().unwrap()), (true, false));
+    assert_eq!((decide(), decide()), (true, false));
     device_code_hash
 }
 
@@ -348,9 +281,7 @@ fn the_same_attempt_twice_is_one_refresh() {
         scope: ScopeSet::parse("openid offline_access").unwrap(),
         ..scene.grant()
     };
-    assert!(is_issued(
-        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
-    ));
+    assert!(is_issued(&scene.redeem_by(&grant, ATTEMPT)));
     let handle = RefreshHandle {
         grant: grant.id,
         generation: 0,
@@ -371,9 +302,8 @@ fn the_same_attempt_twice_is_one_refresh() {
         let new = of_usage(usage);
         for _ in 0..2 {
             let refreshed = grants::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
-            assert!(
-                matches!(refreshed, Some(Refreshed::Issued { generation: next, .. }) if next == generation)
-            );
+            let made = matches!(refreshed, Some(Refreshed::Issued { generation: next, .. }) if next == generation);
+            assert!(made, "{refreshed:?}");
         }
         assert_eq!(scene.events("refreshed"), told);
         assert_eq!(scene.events("refresh_repeated"), 0);
@@ -384,15 +314,11 @@ fn the_same_attempt_twice_is_one_refresh() {
         generation: 1,
         ..handle
     };
-    let (scopes, tenants, now) = (
-        vec!["openid", "offline_access"],
-        vec![""],
-        Instant::from_seconds(0),
-    );
+    let now = Instant::from_seconds(0);
     let within = Within {
         in_session: false,
-        scopes,
-        tenants,
+        scopes: vec!["openid", "offline_access"],
+        tenants: vec![""],
         expires_after: now,
         used_after: now,
         acrs: None,
@@ -417,12 +343,10 @@ fn the_same_attempt_twice_is_one_refresh() {
     assert_eq!(repeated.map(next), Some((2, alice())));
     assert_eq!(scene.events("refreshed"), 3);
     assert_eq!(scene.events("refresh_repeated"), 0);
-    let reused = NewRefresh {
-        handle: RefreshHandle {
-            generation: 2,
-            ..handle
-        },
-        ..of_usage(RefreshTokenUsage::Reuse)
+    let mut reused = of_usage(RefreshTokenUsage::Reuse);
+    reused.handle = RefreshHandle {
+        generation: 2,
+        ..handle
     };
     let reuse = || grants::move_on(&scene.store, &reused, &within, &event).unwrap();
     assert!(reuse().is_some_and(|(_, refreshed)| next(refreshed) == (2, alice())));
@@ -434,15 +358,8 @@ fn burning_a_redeemed_code_revokes_what_it_gave() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    assert!(
-        grants::burn(
-            &scene.store,
-            &grant,
-            random::bytes(),
-            &AuditEvent::default()
-        )
-        .unwrap()
-    );
+    let (attempt, event) = (random::bytes(), AuditEvent::default());
+    assert!(grants::burn(&scene.store, &grant, attempt, &event).unwrap());
     assert_eq!((scene.rows(), scene.events("code_replayed")), ((1, 0), 1));
 }
 
@@ -485,9 +402,9 @@ fn a_replay_after_the_session_ended_still_revokes() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    scene
-        .database
-        .run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
+    let ended =
+        "UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false";
+    scene.database.run(ended);
     assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
     assert_eq!(scene.rows(), (1, 0));
 }
@@ -495,15 +412,9 @@ fn a_replay_after_the_session_ended_still_revokes() {
 #[test]
 fn a_redemption_is_one_transaction() {
     let scene = scene();
-    assert!(is_issued(
-        &grants::redeem(
-            &scene.store,
-            &scene.grant(),
-            ATTEMPT,
-            &named("code_redeemed")
-        )
-        .unwrap()
-    ));
+    let (grant, event) = (scene.grant(), named("code_redeemed"));
+    let redeemed = grants::redeem(&scene.store, &grant, ATTEMPT, &event).unwrap();
+    assert!(is_issued(&redeemed));
     let told = "audit_events WHERE event = 'code_redeemed'";
     scene.database.assert_count("grants", 1);
     scene.database.assert_count(told, 1);

@@ -1,6 +1,7 @@
 //! What `migrate` does beside serving processes: levels that no program has yet, over a schema in
 //! use.
 
+use std::collections::BTreeSet;
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use postgres::Client;
 
 use crate::support::claims::Says;
 use crate::support::postgres::TestDatabase;
+use crate::support::tables::rows_of;
 use crate::support::waiting::{SOON, await_that};
 
 /// The levels of today, and one more of that text.
@@ -22,6 +24,15 @@ fn levels_with(sql: &'static str) -> Vec<Migration> {
         sql,
     };
     [MIGRATIONS, &[next]].concat()
+}
+
+/// The text of a level with those statements.
+fn level_of(sql: &str) -> &'static str {
+    format!("-- compatible_from: 1\n{sql};\n").leak()
+}
+
+fn apply(database: &TestDatabase, levels: &[Migration]) -> Vec<&'static str> {
+    schema::apply(&mut database.client(), levels).unwrap()
 }
 
 /// Applies them on a connection of its own, as a program beside would.
@@ -36,10 +47,8 @@ fn applying(
 /// Whether an index of that name is valid; `None` where there is none.
 fn validity(client: &mut Client, name: &str) -> Option<bool> {
     let asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
-    client
-        .query_opt(asked, &[&name])
-        .unwrap()
-        .map(|row| row.get(0))
+    let found = client.query_opt(asked, &[&name]).unwrap();
+    found.map(|row| row.get(0))
 }
 
 fn await_begun(client: &mut Client, name: &str) {
@@ -104,24 +113,16 @@ fn an_index_that_an_interrupted_run_left_invalid_is_made_anew() {
     assert_eq!(validity(&mut operator, NAME), Some(false));
     assert!(operator.query("SELECT score FROM users", &[]).is_err());
     slow.commit().unwrap();
-    assert_eq!(
-        schema::apply(&mut database.client(), &levels).unwrap(),
-        ["9999_next.sql"]
-    );
+    assert_eq!(apply(&database, &levels), ["9999_next.sql"]);
     assert_eq!(validity(&mut operator, NAME), Some(true));
     // Interrupted between the index and the level: the index stays as it is.
-    let oid = |client: &mut Client| {
-        client
-            .query_one("SELECT to_regclass($1)::oid", &[&NAME])
-            .unwrap()
-            .get::<_, u32>(0)
+    let oid = |client: &mut Client| -> u32 {
+        let row = client.query_one("SELECT to_regclass($1)::oid", &[&NAME]);
+        row.unwrap().get(0)
     };
     let before = oid(&mut operator);
     database.run("DELETE FROM schema_migrations WHERE name = '9999_next.sql'; ALTER TABLE users DROP COLUMN score");
-    assert_eq!(
-        schema::apply(&mut database.client(), &levels).unwrap(),
-        ["9999_next.sql"]
-    );
+    assert_eq!(apply(&database, &levels), ["9999_next.sql"]);
     assert_eq!(oid(&mut operator), before);
 }
 
@@ -138,10 +139,7 @@ fn two_migrations_at_once_make_an_index_once() {
     // Postgres looks for a deadlock after a second.
     sleep(Duration::from_millis(1_500));
     slow.commit().unwrap();
-    let mut applied: Vec<usize> = migrations
-        .into_iter()
-        .map(|thread| thread.join().unwrap().unwrap().len())
-        .collect();
+    let mut applied = migrations.map(|thread| thread.join().unwrap().unwrap().len());
     applied.sort_unstable();
     assert_eq!(applied, [0, 1]);
     assert_eq!(validity(&mut watcher, NAME), Some(true));
@@ -157,20 +155,13 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
     let database = TestDatabase::migrated();
     let mut client = database.client();
     let partitions = "SELECT relid::regclass::text FROM pg_partition_tree('grants') WHERE isleaf";
-    let partitions: Vec<String> = client
-        .query(partitions, &[])
-        .unwrap()
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let partitions = client.query(partitions, &[]).unwrap();
+    let partitions: Vec<String> = partitions.iter().map(|row| row.get(0)).collect();
     assert!(partitions.len() > 3, "{partitions:?}");
     let mut writer = database.client();
     let mut slow = writer.transaction().unwrap();
-    slow.batch_execute(&format!(
-        "LOCK TABLE {} IN ROW EXCLUSIVE MODE",
-        partitions[1]
-    ))
-    .unwrap();
+    let lock = format!("LOCK TABLE {} IN ROW EXCLUSIVE MODE", partitions[1]);
+    slow.batch_execute(&lock).unwrap();
     let first = format!("{}_grants_by_client", partitions[0]);
     let migration = applying(&database, &levels_with(BY_CLIENT));
     await_that("the first index is made", SOON, || {
@@ -181,18 +172,12 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
     migration.join().unwrap().unwrap();
     assert_eq!(validity(&mut client, "grants_by_client"), Some(true));
     let attached = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'grants_by_client'::regclass";
-    let mut attached: Vec<String> = client
-        .query(attached, &[])
-        .unwrap()
+    let attached = client.query(attached, &[]).unwrap();
+    let attached: BTreeSet<String> = attached.iter().map(|row| row.get(0)).collect();
+    let expected = partitions
         .iter()
-        .map(|row| row.get(0))
-        .collect();
-    let mut expected: Vec<String> = partitions
-        .iter()
-        .map(|name| format!("{name}_grants_by_client"))
-        .collect();
-    attached.sort();
-    expected.sort();
+        .map(|name| format!("{name}_grants_by_client"));
+    let expected: BTreeSet<String> = expected.collect();
     assert_eq!(attached, expected, "none was made a second time");
     database
         .run("CREATE TABLE grants_later PARTITION OF grants FOR VALUES FROM (90000) TO (90001)");
@@ -202,31 +187,19 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
 
 #[test]
 fn an_index_that_is_written_otherwise_is_refused_and_not_left_out() {
-    for (sql, what) in [
-        (
-            "-- compatible_from: 1\nCREATE INDEX CONCURRENTLY ON users (username);\n",
-            "without a name",
-        ),
-        (
-            "-- compatible_from: 1\nCREATE INDEX CONCURRENTLY \"By name\" ON users (username);\n",
-            "a quoted name",
-        ),
-        (
-            "-- compatible_from: 1\nDROP INDEX CONCURRENTLY grants_offline_by_sub;\n",
-            "not to be made",
-        ),
-    ] {
+    for [sql, what] in rows_of(
+        "
+        CREATE INDEX CONCURRENTLY ON users (username)             | without a name
+        CREATE INDEX CONCURRENTLY \"By name\" ON users (username) | a quoted name
+        DROP INDEX CONCURRENTLY grants_offline_by_sub             | not to be made
+        ",
+    ) {
         let database = TestDatabase::migrated();
-        assert!(
-            schema::apply(&mut database.client(), &levels_with(sql)).is_err(),
-            "{what}"
-        );
+        let applied = schema::apply(&mut database.client(), &levels_with(level_of(sql)));
+        assert!(applied.is_err(), "{what}");
         assert!(migrate::check_level(&database.store()).is_ok(), "{what}");
-        assert_eq!(
-            database.count("schema_migrations"),
-            i64::try_from(MIGRATIONS.len()).unwrap(),
-            "{what}"
-        );
+        let levels = usize::try_from(database.count("schema_migrations")).unwrap();
+        assert_eq!(levels, MIGRATIONS.len(), "{what}");
     }
 }
 
@@ -240,27 +213,17 @@ fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
         database.value::<i64>(asked, &[&database.schema])
     };
     let level = |level, name, sql| Migration { level, name, sql };
-    let first = level(
-        1,
-        "0001_a.sql",
-        "-- compatible_from: 1\nCREATE TABLE a (x int4);\n",
-    );
+    let table = |name, more| level_of(&format!("CREATE TABLE {name} (x int4){more}"));
+    let first = level(1, "0001_a.sql", table("a", ""));
     let second = level(2, "0002_b.sql", FAILING);
-    let alone = level(
-        1,
-        "0001_b.sql",
-        "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1/0;\n",
-    );
+    let alone = level(1, "0001_b.sql", table("b", ";\nSELECT 1/0"));
     assert!(schema::apply(&mut database.client(), &[alone]).is_err());
     assert_eq!(relations(), 0);
     assert!(schema::apply(&mut database.client(), &[first, second]).is_err());
     // The table of the first level, and that of levels.
     assert_eq!(relations(), 2);
     database.run("INSERT INTO a VALUES (1)");
-    assert_eq!(
-        schema::apply(&mut database.client(), &[first, second]).unwrap(),
-        ["0002_b.sql"]
-    );
+    assert_eq!(apply(&database, &[first, second]), ["0002_b.sql"]);
 }
 
 #[test]
@@ -269,31 +232,21 @@ fn a_level_does_not_wait_for_long_before_a_table_in_use() {
     let database = TestDatabase::migrated();
     let mut backup = database.client();
     let mut dump = backup.transaction().unwrap();
-    dump.batch_execute("LOCK TABLE users IN ACCESS SHARE MODE")
-        .unwrap();
+    let lock = "LOCK TABLE users IN ACCESS SHARE MODE";
+    dump.batch_execute(lock).unwrap();
     let levels = levels_with(LOCKING);
     let began = Instant::now();
-    let refused = schema::apply(&mut database.client(), &levels)
-        .unwrap_err()
-        .to_string();
-    let rehearsed = schema::rehearse(&mut database.client(), &levels)
-        .unwrap_err()
-        .to_string();
+    let refused = schema::apply(&mut database.client(), &levels).unwrap_err();
+    let rehearsed = schema::rehearse(&mut database.client(), &levels).unwrap_err();
     // Without a limit of its own each would wait for the five seconds of a command.
-    assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        began.elapsed()
-    );
-    for text in [refused, rehearsed] {
-        assert!(text.contains("55P03"), "{text}");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    for text in [refused.to_string(), rehearsed.to_string()] {
+        text.assert_says("55P03");
         text.assert_says("a table was in use");
     }
     dump.rollback().unwrap();
-    assert_eq!(
-        schema::apply(&mut database.client(), &levels).unwrap(),
-        ["9999_next.sql"]
-    );
+    assert_eq!(apply(&database, &levels), ["9999_next.sql"]);
 }
 
 fn rehearsed(database: &TestDatabase, levels: &[Migration]) -> Vec<Rehearsed> {
@@ -352,58 +305,33 @@ fn no_level_keeps_anybody_waiting_for_as_long_as_a_table_takes() {
         schema::apply(&mut database.client(), &MIGRATIONS[..known]).unwrap();
         let rehearsed = rehearsed(&database, &MIGRATIONS[..=known]);
         let level = rehearsed.first().unwrap();
-        assert!(
-            !keeps_waiting(level),
-            "{level:?}: make indexes CONCURRENTLY, constraints NOT VALID, and fill in by steps"
-        );
+        let advice = "make indexes CONCURRENTLY, constraints NOT VALID, and fill in by steps";
+        assert!(!keeps_waiting(level), "{level:?}: {advice}");
     }
 }
 
 #[test]
 fn a_level_that_would_keep_people_waiting_is_known_by_what_it_reads() {
-    for (sql, waits) in [
-        ("CREATE INDEX ON users (claims)", true),
-        (
-            "ALTER TABLE users ADD COLUMN drawn uuid NOT NULL DEFAULT gen_random_uuid()",
-            true,
-        ),
-        (
-            "ALTER TABLE linked_identities ALTER COLUMN claims TYPE json USING claims::json",
-            true,
-        ),
-        ("ALTER TABLE users ADD CHECK (length(username) > 0)", true),
-        (
-            "ALTER TABLE consents ALTER COLUMN expires_at SET NOT NULL",
-            true,
-        ),
-        ("UPDATE users SET username = username", true),
-        (
-            "ALTER TABLE clients ADD COLUMN x int4;\nDELETE FROM users WHERE NOT enabled",
-            true,
-        ),
-        (
-            "ALTER TABLE users ADD COLUMN x int4 NOT NULL DEFAULT 7",
-            false,
-        ),
-        (
-            "ALTER TABLE users ADD CHECK (length(username) > 0) NOT VALID",
-            false,
-        ),
-        ("CREATE TABLE x (sub text REFERENCES users (sub))", false),
-        ("CREATE TABLE x AS SELECT sub FROM users", false),
-        (
-            "INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at) VALUES ('x', 1, now(), now())",
-            false,
-        ),
-    ] {
+    const WAITS: &str = "
+        CREATE INDEX ON users (claims)
+        ALTER TABLE users ADD COLUMN drawn uuid NOT NULL DEFAULT gen_random_uuid()
+        ALTER TABLE linked_identities ALTER COLUMN claims TYPE json USING claims::json
+        ALTER TABLE users ADD CHECK (length(username) > 0)
+        ALTER TABLE consents ALTER COLUMN expires_at SET NOT NULL
+        UPDATE users SET username = username
+        ALTER TABLE clients ADD COLUMN x int4; DELETE FROM users WHERE NOT enabled";
+    const DOES_NOT: &str = "
+        ALTER TABLE users ADD COLUMN x int4 NOT NULL DEFAULT 7
+        ALTER TABLE users ADD CHECK (length(username) > 0) NOT VALID
+        CREATE TABLE x (sub text REFERENCES users (sub))
+        CREATE TABLE x AS SELECT sub FROM users
+        INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at) VALUES ('x', 1, now(), now())";
+    let waiting = WAITS.trim().lines().map(|sql| (sql.trim(), true));
+    let others = DOES_NOT.trim().lines().map(|sql| (sql.trim(), false));
+    for (sql, waits) in waiting.chain(others) {
         let database = TestDatabase::migrated();
-        let text: &'static str = format!("-- compatible_from: 1\n{sql};\n").leak();
-        let rehearsed = rehearsed(&database, &levels_with(text));
-        assert_eq!(
-            keeps_waiting(&rehearsed[0]),
-            waits,
-            "{sql}: {:?}",
-            rehearsed[0].told
-        );
+        let rehearsed = rehearsed(&database, &levels_with(level_of(&sql.replace("; ", ";\n"))));
+        let found = keeps_waiting(&rehearsed[0]);
+        assert_eq!(found, waits, "{sql}: {:?}", rehearsed[0].told);
     }
 }

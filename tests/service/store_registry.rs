@@ -19,6 +19,7 @@ use gatepost::tool::statements::everything_revoked;
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::all_at_once;
 
 fn web() -> ClientId {
     ClientId::new("web")
@@ -44,9 +45,8 @@ fn entry(kind: ObjectKind, name: &str) -> CatalogueRow {
 }
 
 fn version(database: &TestDatabase) -> i64 {
-    installation::read(&database.store())
-        .unwrap()
-        .registry_version
+    let read = installation::read(&database.store()).unwrap();
+    read.registry_version
 }
 
 #[test]
@@ -54,17 +54,15 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let metadata = json!({"client_name": "Web", "scope": "openid"});
-    store
-        .change_registry(|writer| {
-            client_changes::upsert_clients(writer, &[(&web(), &metadata, true)])?;
-            client_changes::put_secrets(
-                writer,
-                true,
-                &[(web().as_str(), secret(1)), (web().as_str(), secret(2))],
-            )?;
-            client_changes::upsert_clients(writer, &[(&ClientId::new("other"), &json!({}), false)])
-        })
-        .unwrap();
+    let written = store.change_registry(|writer| {
+        let other = ClientId::new("other");
+        let web = web();
+        let secrets = [(web.as_str(), secret(1)), (web.as_str(), secret(2))];
+        client_changes::upsert_clients(writer, &[(&web, &metadata, true)])?;
+        client_changes::put_secrets(writer, true, &secrets)?;
+        client_changes::upsert_clients(writer, &[(&other, &json!({}), false)])
+    });
+    written.unwrap();
     let found = clients::find(&store, &web()).unwrap();
     assert_eq!(found.registry_version, version(&database));
     let client = found.value.unwrap();
@@ -72,12 +70,8 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     assert!(client.enabled);
     assert_eq!(client.secrets, [secret(1), secret(2)]);
     let all = clients::list(&store).unwrap();
-    assert_eq!(
-        all.iter()
-            .map(|client| client.secrets.len())
-            .collect::<Vec<_>>(),
-        [0, 2]
-    );
+    let secrets = all.iter().map(|client| client.secrets.len());
+    assert_eq!(Vec::from_iter(secrets), [0, 2]);
     let unknown = clients::find(&store, &ClientId::new("WEB")).unwrap();
     assert_eq!(unknown.registry_version, found.registry_version);
     assert_eq!(unknown.value, None);
@@ -97,9 +91,8 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
         Err(StoreError::Refused(String::from("contradiction")))
     });
     assert!(failed.is_err());
-    store
-        .change_registry(|writer| writer.reader.clients())
-        .unwrap();
+    let read = store.change_registry(|writer| writer.reader.clients());
+    read.unwrap();
     assert_eq!(version(&database), before);
     database.assert_count("clients", 0);
     database.assert_count("audit_events", 0);
@@ -109,13 +102,7 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
 fn changes_happen_one_after_the_other() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let versions: BTreeSet<i64> = std::thread::scope(|scope| {
-        let threads = [(); 8].map(|()| scope.spawn(|| add_a_client(&store)));
-        threads
-            .map(|thread| thread.join().unwrap())
-            .into_iter()
-            .collect()
-    });
+    let versions = BTreeSet::from_iter(all_at_once(8, |_| add_a_client(&store)));
     assert_eq!((versions.len(), database.count("clients")), (8, 8));
     assert_eq!(versions.last(), Some(&version(&database)));
 }
@@ -185,85 +172,52 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     let database = TestDatabase::migrated();
     let store = database.store();
     assert!(catalogue::load(&store).unwrap().value.entries.is_empty());
-    store
-        .change_registry(|writer| {
-            catalogue_changes::upsert_entry(writer, &entry(ObjectKind::IdentityScope, "profile"))?;
-            catalogue_changes::upsert_entry(writer, &entry(ObjectKind::Resource, "orders"))?;
-            client_changes::put_secrets(writer, false, &[("orders", secret(3))])?;
-            client_changes::upsert_clients(
-                writer,
-                &[(&web(), &json!({"allow_plain_pkce": true}), true)],
-            )
-        })
-        .unwrap();
+    let written = store.change_registry(|writer| {
+        catalogue_changes::upsert_entry(writer, &entry(ObjectKind::IdentityScope, "profile"))?;
+        catalogue_changes::upsert_entry(writer, &entry(ObjectKind::Resource, "orders"))?;
+        client_changes::put_secrets(writer, false, &[("orders", secret(3))])?;
+        let plain = json!({"allow_plain_pkce": true});
+        client_changes::upsert_clients(writer, &[(&web(), &plain, true)])
+    });
+    written.unwrap();
     let loaded = catalogue::load(&store).unwrap();
     assert_eq!(loaded.registry_version, version(&database));
     assert!(loaded.value.plain_pkce);
-    let names: Vec<_> = loaded
-        .value
-        .entries
-        .iter()
-        .map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len()))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            (ObjectKind::IdentityScope, "profile", 0),
-            (ObjectKind::Resource, "orders", 1)
-        ]
-    );
+    let entries = loaded.value.entries.iter();
+    let names = entries.map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len()));
+    let profile = (ObjectKind::IdentityScope, "profile", 0);
+    let orders = (ObjectKind::Resource, "orders", 1);
+    assert_eq!(Vec::from_iter(names), [profile, orders]);
     let doubled = store.change_registry(|writer| {
         catalogue_changes::upsert_entry(writer, &entry(ObjectKind::ResourceScope, "profile"))
     });
     assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
-    assert!(
-        store
-            .change_registry(|writer| catalogue_changes::remove_entry(
-                writer,
-                ObjectKind::Resource,
-                "orders"
-            ))
-            .unwrap()
-            .is_some()
-    );
+    let remove = || {
+        let removed = store.change_registry(|writer| {
+            catalogue_changes::remove_entry(writer, ObjectKind::Resource, "orders")
+        });
+        removed.unwrap().is_some()
+    };
+    assert!(remove());
     assert_eq!(database.count("resource_secrets"), 0);
-    assert!(
-        store
-            .change_registry(|writer| catalogue_changes::remove_entry(
-                writer,
-                ObjectKind::Resource,
-                "orders"
-            ))
-            .unwrap()
-            .is_none()
-    );
+    assert!(!remove());
 }
 
 #[test]
 fn longest_lifetimes_are_those_registered() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    assert_eq!(
-        clients::longest_lifetimes(&store).unwrap().value,
-        clients::LongestLifetimes::default()
-    );
-    let longest = store
-        .change_registry(|writer| {
-            client_changes::upsert_clients(
-                writer,
-                &[(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)],
-            )?;
-            client_changes::upsert_clients(
-                writer,
-                &[(
-                    &ClientId::new("b"),
-                    &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
-                    true,
-                )],
-            )?;
-            writer.reader.longest_lifetimes()
-        })
-        .unwrap();
+    let none = clients::longest_lifetimes(&store).unwrap().value;
+    assert_eq!(none, clients::LongestLifetimes::default());
+    let longest = store.change_registry(|writer| {
+        let long = json!({"refresh_token_lifetime": 7_776_000});
+        let short = json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60});
+        client_changes::upsert_clients(writer, &[(&web(), &long, true)])?;
+        let b = ClientId::new("b");
+        client_changes::upsert_clients(writer, &[(&b, &short, true)])?;
+        writer.reader.longest_lifetimes()
+    });
+    let longest = longest.unwrap();
     let seconds =
         |lifetime: Option<std::time::Duration>| lifetime.map(|lifetime| lifetime.as_secs());
     assert_eq!(seconds(longest.refresh_token), Some(7_776_000));
@@ -289,32 +243,22 @@ fn a_key_is_stored_rescheduled_erased_and_forgotten() {
         },
     };
     assert!(signing_keys::load(&store).unwrap().value.is_empty());
-    store
-        .change_registry(|writer| writer.insert_signing_key(&key))
-        .unwrap();
+    let insert =
+        |key: &SigningKeyRow| store.change_registry(|writer| writer.insert_signing_key(key));
+    insert(&key).unwrap();
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
-    assert!(matches!(
-        store.change_registry(|writer| writer.insert_signing_key(&key)),
-        Err(StoreError::Taken(_))
-    ));
+    assert!(matches!(insert(&key), Err(StoreError::Taken(_))));
     (key.times.retires_at, key.wrapped_private) = (at(4), None);
-    store
-        .change_registry(|writer| {
-            writer.reschedule_signing_key(&key.kid, &key.times)?;
-            writer.rewrap_signing_key("k1", None)
-        })
-        .unwrap();
+    let rescheduled = store.change_registry(|writer| {
+        writer.reschedule_signing_key(&key.kid, &key.times)?;
+        writer.rewrap_signing_key("k1", None)
+    });
+    rescheduled.unwrap();
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
     key.times.retires_at = at(1);
-    assert!(
-        store
-            .change_registry(|writer| writer.reschedule_signing_key(&key.kid, &key.times))
-            .is_err(),
-        "retired before it signs"
-    );
-    assert!(
-        store
-            .change_registry(|writer| writer.remove_signing_key("k1"))
-            .unwrap()
-    );
+    let rescheduled =
+        store.change_registry(|writer| writer.reschedule_signing_key(&key.kid, &key.times));
+    assert!(rescheduled.is_err(), "retired before it signs");
+    let removed = store.change_registry(|writer| writer.remove_signing_key("k1"));
+    assert!(removed.unwrap());
 }

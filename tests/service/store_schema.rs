@@ -8,30 +8,27 @@ use gatepost::tool::statements::{installation_changes, schema};
 
 use crate::support::claims::Says;
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
+use crate::support::tables::rows_of;
+use crate::support::waiting::all_at_once;
 
 /// Where statements stand.
-const FOLDERS: [&str; 4] = [
-    "src/store",
-    "src/registrar/statements",
-    "src/manage/statements",
-    "src/tool/statements",
-];
+const FOLDERS: &str =
+    "src/store src/registrar/statements src/manage/statements src/tool/statements";
 
 /// The files of statements: module and text.
 fn modules() -> Vec<(String, String)> {
     let home = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = FOLDERS.map(|folder| std::fs::read_dir(home.join(folder)).unwrap());
-    let paths = files
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.unwrap().path());
-    paths
-        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
-        .map(|path| {
-            let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            (module, std::fs::read_to_string(&path).unwrap())
-        })
-        .collect()
+    let mut modules = Vec::new();
+    for folder in FOLDERS.split(' ') {
+        for entry in std::fs::read_dir(home.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "rs") {
+                let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+                modules.push((module, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    modules
 }
 
 /// Every statement by `module::NAME`, read from its source, so that none can be left
@@ -41,13 +38,8 @@ pub fn all_queries() -> Vec<(String, String)> {
     for (name, literal) in all_literals() {
         let sql = written_out(&literal, &names(&written_out(&literal, &[])));
         assert!(!sql.contains('\\'), "{name}");
-        let once = [
-            "schema::ANALYZE",
-            "schema::BEGIN",
-            "schema::ENCODING",
-            "schema::FITNESS",
-        ];
-        if !once.contains(&name.as_str()) {
+        let once = "schema::ANALYZE schema::BEGIN schema::ENCODING schema::FITNESS";
+        if !once.split(' ').any(|one| one == name) {
             queries.push((name, sql));
         }
     }
@@ -87,8 +79,8 @@ pub fn operator_settings() -> String {
 }
 
 fn settings_of(list: &str) -> String {
-    let (_, text) = modules()
-        .into_iter()
+    let mut modules = modules().into_iter();
+    let (_, text) = modules
         .find(|(module, _)| module == "database_url")
         .unwrap();
     let (_, options) = text.split_once(list).unwrap();
@@ -111,17 +103,13 @@ fn all_literals() -> BTreeMap<String, String> {
             };
             // What the server calls its own routines stands in `error`, words of its settings in
             // `database_url`, names of values in `statement`.
-            if ["error", "database_url", "statement"].contains(&module.as_str())
-                || !name
-                    .chars()
-                    .all(|letter| matches!(letter, 'A'..='Z' | '0'..='9' | '_'))
-            {
+            let is_upper = |letter| matches!(letter, 'A'..='Z' | '0'..='9' | '_');
+            let is_aside = ["error", "database_url", "statement"].contains(&module.as_str());
+            if is_aside || !name.chars().all(is_upper) {
                 continue;
             }
-            let literal = value
-                .trim_start()
-                .strip_prefix('"')
-                .and_then(|rest| rest.split_once("\";"));
+            let literal = value.trim_start().strip_prefix('"');
+            let literal = literal.and_then(|rest| rest.split_once("\";"));
             let Some((literal, _)) = literal else {
                 panic!("{module}::{name} is no plain text")
             };
@@ -153,20 +141,15 @@ fn bound(call: &str) -> (&str, Vec<&str>) {
         depth += i32::from("([{".contains(letter)) - i32::from(")]}".contains(letter));
         depth == 0
     });
-    let (statement, values) = call[..end.unwrap()]
-        .split_once(',')
-        .unwrap_or((&call[..end.unwrap()], ""));
+    let call = &call[..end.unwrap()];
+    let (statement, values) = call.split_once(',').unwrap_or((call, ""));
     let mut names = Vec::new();
     let mut rest = values.trim();
     while let Some(fields) = rest.strip_prefix("..") {
         let (_, fields) = fields.split_once('{').unwrap();
         let (fields, behind) = fields.split_once('}').unwrap();
-        names.extend(
-            fields
-                .split(',')
-                .map(str::trim)
-                .filter(|name| !name.is_empty()),
-        );
+        let fields = fields.split(',').map(str::trim);
+        names.extend(fields.filter(|name| !name.is_empty()));
         rest = behind.trim_start_matches(',').trim();
     }
     let mut depth = 0;
@@ -213,10 +196,8 @@ fn every_statement_is_given_the_values_that_it_names() {
 /// `doctor` and the log send whoever has a pooler in between there.
 #[test]
 fn what_a_pooler_drops_stands_in_the_documentation() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/docs/operate/several-machines.md"
-    );
+    let home = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = home.join("docs/operate/several-machines.md");
     let page = std::fs::read_to_string(path).unwrap();
     let settings = serving_settings();
     assert!(settings.matches("SET ").count() > 6, "{settings}");
@@ -244,33 +225,15 @@ fn every_query_prepares_against_the_migrated_schema() {
 
 /// Statements that read a large table from end to end, and may, each with its reason: no request
 /// runs them.
-const READS_ALL: [(&str, &str); 7] = [
-    (
-        "applications::COUNT_GRANTS",
-        "for an administrator, over a connection of its own",
-    ),
-    (
-        "catalogue::LOAD",
-        "at the start, and after a change of the registry: what all clients allow",
-    ),
-    ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
-    (
-        "clients::NAMES_AND_ORIGINS",
-        "at the start, and after a change of the registry: names and origins of all clients",
-    ),
-    (
-        "roles::OPENED",
-        "for an administrator: over all clients, of which there are few beside people",
-    ),
-    (
-        "user_names::FREE_KEYS",
-        "by `migrate`, once for each locale provider: over all names",
-    ),
-    (
-        "user_names::KEY_NAMES",
-        "by `migrate`, once for each locale provider: over all names",
-    ),
-];
+const READS_ALL: &str = "
+    applications::COUNT_GRANTS | for an administrator, over a connection of its own
+    catalogue::LOAD            | at the start, and after a change of the registry: what all clients allow
+    clients::LONGEST_LIFETIMES | upkeep: over all clients
+    clients::NAMES_AND_ORIGINS | at the start, and after a change of the registry: names and origins of all clients
+    roles::OPENED              | for an administrator: over all clients, of which there are few beside people
+    user_names::FREE_KEYS      | by `migrate`, once for each locale provider: over all names
+    user_names::KEY_NAMES      | by `migrate`, once for each locale provider: over all names
+";
 
 #[test]
 fn an_index_leads_every_request_to_its_rows() {
@@ -279,40 +242,33 @@ fn an_index_leads_every_request_to_its_rows() {
     client.batch_execute(&serving_settings()).unwrap();
     let large = "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
                  AND (c.relname IN ('users', 'clients') OR c.oid IN (SELECT inhrelid FROM pg_inherits))";
-    let large: Vec<String> = client
-        .query(large, &[])
-        .unwrap()
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let large = client.query(large, &[]).unwrap();
+    let large: Vec<String> = large.iter().map(|row| row.get(0)).collect();
     let mut reading_all = Vec::new();
     for (name, sql) in all_queries() {
         let nulls = vec!["NULL"; client.prepare(&sql).unwrap().params().len()].join(", ");
-        let arguments = if nulls.is_empty() {
-            nulls
-        } else {
-            format!("({nulls})")
+        let arguments = match nulls.as_str() {
+            "" => nulls,
+            _ => format!("({nulls})"),
         };
-        client
-            .batch_execute(&format!("PREPARE planned AS {sql}"))
-            .unwrap();
+        let prepare = format!("PREPARE planned AS {sql}");
+        client.batch_execute(&prepare).unwrap();
         let Ok(plan) = client.query(&format!("EXPLAIN EXECUTE planned{arguments}"), &[]) else {
             panic!("{name}")
         };
         client.batch_execute("DEALLOCATE planned").unwrap();
         let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
         let scanned = |line: &String| {
-            let table = line
-                .split("Seq Scan on ")
-                .nth(1)
-                .and_then(|rest| rest.split(' ').next());
+            let table = line.split("Seq Scan on ").nth(1);
+            let table = table.and_then(|rest| rest.split(' ').next());
             table.is_some_and(|table| large.iter().any(|large| large == table))
         };
         if plan.iter().any(scanned) {
             reading_all.push(name);
         }
     }
-    assert_eq!(reading_all, READS_ALL.map(|(name, _)| name));
+    let may = rows_of(READS_ALL).into_iter().map(|[name, _reason]| name);
+    assert_eq!(reading_all, Vec::from_iter(may));
 }
 
 #[test]
@@ -334,10 +290,8 @@ fn what_refers_to_a_row_is_found_by_an_index_when_that_row_goes() {
 fn migrating_twice_applies_nothing_the_second_time() {
     let database = TestDatabase::empty();
     let mut client = database.client();
-    assert_eq!(
-        schema::migrate(&mut client).unwrap().len(),
-        migrate::MIGRATIONS.len()
-    );
+    let applied = schema::migrate(&mut client).unwrap();
+    assert_eq!(applied.len(), migrate::MIGRATIONS.len());
     assert!(schema::migrate(&mut client).unwrap().is_empty());
     assert!(migrate::check_level(&database.store()).is_ok());
 }
@@ -345,14 +299,8 @@ fn migrating_twice_applies_nothing_the_second_time() {
 #[test]
 fn five_migrations_at_once_make_one_schema() {
     let database = TestDatabase::empty();
-    let applied: Vec<usize> = std::thread::scope(|scope| {
-        let migrations: Vec<_> = (0..5)
-            .map(|_| scope.spawn(|| schema::migrate(&mut database.client()).unwrap().len()))
-            .collect();
-        migrations
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+    let applied = all_at_once(5, |_| {
+        schema::migrate(&mut database.client()).unwrap().len()
     });
     assert_eq!(applied.iter().sum::<usize>(), migrate::MIGRATIONS.len());
 }
@@ -361,21 +309,10 @@ fn five_migrations_at_once_make_one_schema() {
 fn five_installations_at_once_agree_on_one_id() {
     let database = TestDatabase::empty();
     schema::migrate(&mut database.client()).unwrap();
-    let ids: Vec<[u8; 16]> = std::thread::scope(|scope| {
-        let database = &database;
-        let installations: Vec<_> = (0..5_u8)
-            .map(|number| {
-                scope.spawn(move || {
-                    installation_changes::ensure(&mut database.client(), [number; 16], ISSUER)
-                        .unwrap()
-                        .id
-                })
-            })
-            .collect();
-        installations
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+    let ids = all_at_once(5, |number| {
+        let id = [u8::try_from(number).unwrap(); 16];
+        let ensured = installation_changes::ensure(&mut database.client(), id, ISSUER);
+        ensured.unwrap().id
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 }
@@ -391,12 +328,9 @@ fn an_edited_migration_is_refused() {
         sql: "-- compatible_from: 1\nSELECT 1",
     }];
     let refused = schema::apply(&mut client, &edited).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .starts_with("schema level 1 was applied with another text than"),
-        "{refused}"
-    );
+    let refused = refused.to_string();
+    let beginning = "schema level 1 was applied with another text than";
+    assert!(refused.starts_with(beginning), "{refused}");
 }
 
 #[test]
@@ -408,20 +342,15 @@ fn a_later_programs_schema_that_needs_that_program_is_left_alone() {
             "DELETE FROM schema_migrations WHERE level > {own};
              INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ({own} + 1, 'x', '', {compatible_from})"
         ));
-        (
-            schema::migrate(&mut database.client()),
-            schema::rehearse(&mut database.client(), migrate::MIGRATIONS),
-        )
+        let migrated = schema::migrate(&mut database.client());
+        let rehearsed = schema::rehearse(&mut database.client(), migrate::MIGRATIONS);
+        (migrated, rehearsed)
     };
     assert_eq!(later(own), (Ok(Vec::new()), Ok(Vec::new())));
     let (migrated, rehearsed) = later(own + 1);
     for refused in [migrated.unwrap_err(), rehearsed.unwrap_err()] {
-        assert!(
-            refused
-                .to_string()
-                .contains("put the newer one in its place"),
-            "{refused}"
-        );
+        let refused = refused.to_string();
+        refused.assert_says("put the newer one in its place");
     }
 }
 
@@ -433,10 +362,8 @@ fn a_migration_must_name_the_level_it_works_with() {
         name: "0001_a.sql",
         sql: "CREATE TABLE a (x int4)",
     }];
-    assert!(matches!(
-        schema::apply(&mut database.client(), &unnamed),
-        Err(StoreError::Refused(_))
-    ));
+    let refused = schema::apply(&mut database.client(), &unnamed);
+    assert!(matches!(refused, Err(StoreError::Refused(_))));
 }
 
 #[test]
@@ -449,38 +376,28 @@ fn an_unmigrated_or_newer_database_is_not_served() {
     database.run("INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (99, 'x', '', 1)");
     assert!(migrate::check_level(&store).is_ok());
     database.run("UPDATE schema_migrations SET compatible_from = 99 WHERE level = 99");
-    assert!(matches!(
-        migrate::check_level(&store),
-        Err(StoreError::Refused(_))
-    ));
+    let refused = migrate::check_level(&store);
+    assert!(matches!(refused, Err(StoreError::Refused(_))));
 }
 
 #[test]
 fn another_issuer_is_refused_and_both_are_named() {
     let database = TestDatabase::migrated();
-    let refused = installation_changes::ensure(
-        &mut database.client(),
-        INSTALLATION_ID,
-        "https://other.example",
-    )
-    .unwrap_err();
-    let text = refused.to_string();
-    assert!(text.contains(ISSUER), "{text}");
-    text.assert_says("https://other.example");
-    assert_eq!(
-        installation::find(&database.store()).unwrap().unwrap().id,
-        INSTALLATION_ID
-    );
+    let (mut client, other) = (database.client(), "https://other.example");
+    let refused = installation_changes::ensure(&mut client, INSTALLATION_ID, other);
+    let text = refused.unwrap_err().to_string();
+    text.assert_says(ISSUER);
+    text.assert_says(other);
+    let found = installation::find(&database.store()).unwrap();
+    assert_eq!(found.unwrap().id, INSTALLATION_ID);
 }
 
 #[test]
 fn the_version_is_read_together_with_the_databases_clock() {
     let database = TestDatabase::migrated();
-    let (before, reading, after) = (
-        database.now(),
-        installation::read(&database.store()).unwrap(),
-        database.now(),
-    );
+    let before = database.now();
+    let reading = installation::read(&database.store()).unwrap();
+    let after = database.now();
     assert!(before <= reading.now && reading.now <= after);
     assert_eq!(reading.registry_version, 1);
 }

@@ -7,6 +7,7 @@ use gatepost::protocol::login::password::SignInWith;
 use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use gatepost::protocol::words::instant::Day;
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::protocol::words::session::{Session, SignIn};
@@ -14,21 +15,23 @@ use gatepost::protocol::words::strength::Strength;
 use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::partitions::{self, Horizons};
+use gatepost::store::sessions::{self, FoundSession, NewSession};
 use gatepost::store::sign_in_failures::{self, FailureBucket};
-use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, consents, sessions, tokens};
+use gatepost::store::users::{self, SignInAccount, UserRow};
+use gatepost::store::{Store, StoreError, consents, tokens};
 use serde_json::{Map, json};
 
 use crate::support::postgres::{HORIZONS, TestDatabase};
+use crate::support::waiting::all_at_once;
 
-fn event() -> AuditEvent<'static> {
+pub fn event() -> AuditEvent<'static> {
     AuditEvent {
         event: "tested",
         ..AuditEvent::default()
     }
 }
 
-fn new_user(sub: &str, username: &str) -> UserRow {
+pub fn new_user(sub: &str, username: &str) -> UserRow {
     UserRow {
         sub: Subject::new(sub),
         username: Some(username.to_owned()),
@@ -48,23 +51,22 @@ fn add(store: &Store, sub: &str, username: &str) -> Result<(), StoreError> {
     user_changes::insert(store, &new_user(sub, username), &event())
 }
 
-fn found(store: &Store, username: &str) -> Option<String> {
-    let account =
-        users::find_for_sign_in(store, None, username, SignInWith::Username, None).unwrap();
-    account.user.map(|found| found.user.sub.as_str().to_owned())
+/// What a sign-in under that name finds.
+fn account(store: &Store, username: &str) -> SignInAccount {
+    users::find_for_sign_in(store, None, username, SignInWith::Username, None).unwrap()
+}
+
+/// Registers a client of that name.
+pub fn add_client(store: &Store, client_id: &ClientId) {
+    let client = (client_id, &json!({}), true);
+    let added = store.change_registry(|writer| client_changes::upsert_clients(writer, &[client]));
+    added.unwrap();
 }
 
 #[test]
 fn an_unknown_name_has_its_canonical_form_too() {
     let database = TestDatabase::migrated();
-    let account = users::find_for_sign_in(
-        &database.store(),
-        None,
-        "\u{ff2e}OBODY",
-        SignInWith::Username,
-        None,
-    )
-    .unwrap();
+    let account = account(&database.store(), "\u{ff2e}OBODY");
     assert_eq!((account.typed_key.as_str(), account.user), ("nobody", None));
 }
 
@@ -73,17 +75,14 @@ fn a_removed_subject_is_never_given_again() {
     let database = TestDatabase::migrated();
     let store = database.store();
     add(&store, "s", "alice").unwrap();
-    assert!(
-        store
-            .change_registry(|writer| user_changes::remove_user(writer, &Subject::new("s")))
-            .unwrap()
-    );
-    assert!(matches!(
-        add(&store, "s", "alice"),
-        Err(StoreError::Taken(_))
-    ));
+    let sub = Subject::new("s");
+    let removed = store.change_registry(|writer| user_changes::remove_user(writer, &sub));
+    assert!(removed.unwrap());
+    let again = add(&store, "s", "alice");
+    assert!(matches!(again, Err(StoreError::Taken(_))));
     add(&store, "s2", "alice").unwrap();
-    assert_eq!(found(&store, "alice").as_deref(), Some("s2"));
+    let found = account(&store, "alice").user.unwrap();
+    assert_eq!(found.user.sub.as_str(), "s2");
 }
 
 #[test]
@@ -93,57 +92,41 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
     add(&store, "s", "alice").unwrap();
     let sub = Subject::new("s");
     let (old, new) = (SecretText::new("hash"), SecretText::new("hash2"));
-    let epoch = || users::find(&store, &sub).unwrap().unwrap().epoch;
-    let at_first = epoch();
+    let user = || users::find(&store, &sub).unwrap().unwrap();
+    let at_first = user().epoch;
     users::rehash(&store, &sub, &old, &new).unwrap();
-    let user = users::find(&store, &sub).unwrap().unwrap();
-    assert_eq!(user.password_hash, Some(new.clone()));
-    assert_eq!(user.epoch, at_first);
+    let user_now = user();
+    assert_eq!(user_now.password_hash, Some(new.clone()));
+    assert_eq!(user_now.epoch, at_first);
     // Somebody changed it meanwhile: the late rehash changes nothing.
     users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
-    assert_eq!(
-        users::find(&store, &sub).unwrap().unwrap().password_hash,
-        Some(new)
-    );
-    assert!(
-        users::set_password(
-            &store,
-            &sub,
-            None,
-            &SecretText::new("hash3"),
-            None,
-            &event()
-        )
-        .unwrap()
-    );
-    assert_ne!(epoch(), at_first);
-    assert!(
-        !users::set_password(&store, &Subject::new("nobody"), None, &old, None, &event()).unwrap()
-    );
+    assert_eq!(user().password_hash, Some(new));
+    let set = |sub: &Subject| {
+        let newest = SecretText::new("hash3");
+        users::set_password(&store, sub, None, &newest, None, &event()).unwrap()
+    };
+    assert!(set(&sub));
+    assert_ne!(user().epoch, at_first);
+    assert!(!set(&Subject::new("nobody")));
     // Each connection of the pool opens a chain: those rows do not count.
     database.assert_count("audit_events WHERE event <> 'chain_opened'", 2);
 }
 
-/// A user with a session.
-fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
-    add(store, "s", "alice").unwrap();
+/// A session of somebody who signs in now.
+pub fn new_session(database: &TestDatabase, subject: Subject, epochs: SessionEpochs) -> Session {
     let now = database.now();
     let day = now.plus(Duration::from_secs(40_000)).day();
-    let session = Session {
+    Session {
         day,
         sid: Sid::of_day(day, random::bytes()),
-        subject: Subject::new("s"),
+        subject,
         auth_time: now,
         amr: vec![String::from("pwd")],
         acr: String::from("1"),
-        tenant: Some(TenantName::new("acme")),
+        tenant: None,
         identity_provider: Some(String::from("local")),
         upstream_issuer: None,
-        epochs: users::find_for_sign_in(store, None, "alice", SignInWith::Username, None)
-            .unwrap()
-            .user
-            .unwrap()
-            .session_epochs(),
+        epochs,
         source: Some([192, 0, 2, 1].into()),
         user_agent: Some(String::from("Firefox/1")),
         created_at: now,
@@ -153,10 +136,38 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         bound_to: None,
         bound_at: None,
         refused_at: None,
+    }
+}
+
+/// A user with a session.
+fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
+    add(store, "s", "alice").unwrap();
+    let epochs = account(store, "alice").user.unwrap().session_epochs();
+    let session = Session {
+        tenant: Some(TenantName::new("acme")),
+        ..new_session(database, Subject::new("s"), epochs)
     };
     let handle_hash = random::bytes();
-    assert!(sessions::insert(store, &session, &handle_hash, None, &event()).unwrap());
+    assert!(
+        with_handle(&session, &handle_hash)
+            .insert(store, &event())
+            .unwrap()
+    );
     (session, handle_hash)
+}
+
+/// What begins or renews that session under the hash of a handle.
+pub fn with_handle<'a>(session: &'a Session, handle_hash: &'a [u8; 32]) -> NewSession<'a> {
+    NewSession {
+        session,
+        handle_hash,
+        arrival: None,
+    }
+}
+
+/// The session of that day and handle.
+fn found_session(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Option<FoundSession> {
+    sessions::find(store, day, handle_hash, None).unwrap()
 }
 
 #[test]
@@ -164,20 +175,12 @@ fn a_session_is_found_by_its_handle_alone_as_it_was_stored() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, handle_hash) = session(&database, &store);
-    let found = sessions::find(&store, session.day, &handle_hash, None)
-        .unwrap()
-        .unwrap();
+    let found = found_session(&store, session.day, &handle_hash).unwrap();
     assert_eq!(found.session, session);
     assert_eq!(found.user.unwrap().username.as_deref(), Some("alice"));
-    assert_eq!(
-        sessions::find(&store, session.day, &[0; 32], None).unwrap(),
-        None
-    );
-    let tomorrow = gatepost::protocol::words::instant::Day(session.day.0 + 1);
-    assert_eq!(
-        sessions::find(&store, tomorrow, &handle_hash, None).unwrap(),
-        None
-    );
+    assert_eq!(found_session(&store, session.day, &[0; 32]), None);
+    let tomorrow = Day(session.day.0 + 1);
+    assert_eq!(found_session(&store, tomorrow, &handle_hash), None);
 }
 
 #[test]
@@ -187,14 +190,8 @@ fn a_session_ends_once() {
     let (session, handle_hash) = session(&database, &store);
     assert!(sessions::end(&store, session.day, &session.sid, &event()).unwrap());
     assert!(!sessions::end(&store, session.day, &session.sid, &event()).unwrap());
-    assert!(
-        sessions::find(&store, session.day, &handle_hash, None)
-            .unwrap()
-            .unwrap()
-            .session
-            .ended_at
-            .is_some()
-    );
+    let found = found_session(&store, session.day, &handle_hash).unwrap();
+    assert!(found.session.ended_at.is_some());
     assert!(!sessions::end(&store, session.day, &Sid::new("other"), &event()).unwrap());
 }
 
@@ -203,44 +200,35 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, old_hash) = session(&database, &store);
-    let (anew, new_hash) = (
-        Session {
-            auth_time: database.now(),
-            ..session.clone()
-        },
-        random::bytes(),
+    let anew = Session {
+        auth_time: database.now(),
+        ..session.clone()
+    };
+    let new_hash = random::bytes();
+    assert!(
+        with_handle(&anew, &new_hash)
+            .renew(&store, &event())
+            .unwrap()
     );
-    assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
-    assert_eq!(
-        sessions::find(&store, session.day, &old_hash, None).unwrap(),
-        None
-    );
-    let renewed = sessions::find(&store, session.day, &new_hash, None)
-        .unwrap()
+    assert_eq!(found_session(&store, session.day, &old_hash), None);
+    let renewed = found_session(&store, session.day, &new_hash)
         .unwrap()
         .session;
     assert_eq!(renewed.sid, session.sid.clone());
     assert_eq!(renewed.auth_time, anew.auth_time);
-    for epochs in [
-        SessionEpochs {
-            user: 1,
-            ..session.epochs
-        },
-        SessionEpochs {
-            installation: 1,
-            ..session.epochs
-        },
-    ] {
-        let of_another_time = Session {
-            epochs,
-            ..anew.clone()
-        };
-        assert!(
-            !sessions::renew(&store, &of_another_time, &random::bytes(), None, &event()).unwrap()
-        );
-    }
+    let renews = |session: &Session| {
+        let handle_hash = random::bytes();
+        with_handle(session, &handle_hash)
+            .renew(&store, &event())
+            .unwrap()
+    };
+    let [mut of_another_user_epoch, mut of_another_installation] = [anew.clone(), anew.clone()];
+    of_another_user_epoch.epochs.user = 1;
+    of_another_installation.epochs.installation = 1;
+    assert!(!renews(&of_another_user_epoch));
+    assert!(!renews(&of_another_installation));
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    assert!(!sessions::renew(&store, &anew, &random::bytes(), None, &event()).unwrap());
+    assert!(!renews(&anew));
 }
 
 #[test]
@@ -249,11 +237,7 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     let store = database.store();
     add(&store, "s", "alice").unwrap();
     let (sub, client_id) = (Subject::new("s"), ClientId::new("web"));
-    store
-        .change_registry(|writer| {
-            client_changes::upsert_clients(writer, &[(&client_id, &json!({}), true)])
-        })
-        .unwrap();
+    add_client(&store, &client_id);
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
     let scopes: ScopeSet = ["openid"].into_iter().collect();
     let given = consents::GivenConsent {
@@ -284,41 +268,22 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let store = database.store();
     let (session, _) = session(&database, &store);
     let client_id = ClientId::new("web");
-    store
-        .change_registry(|writer| {
-            client_changes::upsert_clients(writer, &[(&client_id, &json!({}), true)])
-        })
-        .unwrap();
+    add_client(&store, &client_id);
     let token = token_of(&session, &client_id, &database);
     let standing = tokens::find(&store, &token).unwrap();
     let facts = &standing.facts;
     assert!(!facts.token_revoked && facts.grant.is_none() && facts.epochs.consent == 0);
     assert!(facts.client_enabled && !facts.session.unwrap().ended);
     assert_eq!(standing.user.unwrap().subject, session.subject);
-    tokens::revoke(
-        &store,
-        token.expires_at.day(),
-        &token.jti.encode(),
-        &event(),
-    )
-    .unwrap();
-    tokens::revoke(
-        &store,
-        token.expires_at.day(),
-        &token.jti.encode(),
-        &event(),
-    )
-    .unwrap();
+    for _ in 0..2 {
+        let (day, jti) = (token.expires_at.day(), token.jti.encode());
+        tokens::revoke(&store, day, &jti, &event()).unwrap();
+    }
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
     let facts = tokens::find(&store, &token).unwrap().facts;
     assert!(facts.token_revoked && facts.session.unwrap().ended);
-    let of_bob = AccessToken {
-        user: token.user.clone().map(|user| SignIn {
-            subject: Subject::new("bob"),
-            ..user
-        }),
-        ..token.clone()
-    };
+    let mut of_bob = token.clone();
+    of_bob.user.as_mut().unwrap().subject = Subject::new("bob");
     let strangers = tokens::find(&store, &of_bob).unwrap();
     assert!(strangers.user.is_none() && strangers.facts.session.is_none());
     let of_nobody = AccessToken {
@@ -403,30 +368,17 @@ fn failures_are_counted_exactly_also_at_once() {
         bucket: [byte; 32],
         window: Duration::from_secs(600),
     };
-    std::thread::scope(|scope| {
-        for thread in 0..8_u8 {
-            let store = &store;
-            scope.spawn(move || {
-                for _ in 0..10 {
-                    // Crosswise, where it could dead-lock.
-                    let pair = if thread % 2 == 0 {
-                        [bucket(1), bucket(2)]
-                    } else {
-                        [bucket(2), bucket(1)]
-                    };
-                    sign_in_failures::record(store, &pair).unwrap();
-                }
-            });
+    all_at_once(8, |thread| {
+        for _ in 0..10 {
+            // Crosswise, where it could dead-lock.
+            let mut pair = [bucket(1), bucket(2)];
+            pair.rotate_left(thread % 2);
+            sign_in_failures::record(&store, &pair).unwrap();
         }
     });
     let counts = sign_in_failures::find(&store, &[[1; 32], [2; 32], [3; 32]]).unwrap();
-    assert_eq!(
-        counts
-            .iter()
-            .map(|count| count.failures)
-            .collect::<Vec<_>>(),
-        [80, 80]
-    );
+    let failures = Vec::from_iter(counts.iter().map(|count| count.failures));
+    assert_eq!(failures, [80, 80]);
     sign_in_failures::clear(&store, &[1; 32]).unwrap();
     assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
 }
@@ -439,16 +391,15 @@ fn a_window_that_is_over_begins_anew() {
         bucket: [1; 32],
         window: Duration::from_secs(600),
     };
-    sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap();
-    assert_eq!(
-        sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap()[0].failures,
-        2
-    );
+    let record = || {
+        let counts = sign_in_failures::record(&store, std::slice::from_ref(&bucket));
+        counts.unwrap().remove(0)
+    };
+    record();
+    assert_eq!(record().failures, 2);
     database.run("UPDATE sign_in_failures SET expires_at = clock_timestamp()");
     assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
-    let count = sign_in_failures::record(&store, &[bucket])
-        .unwrap()
-        .remove(0);
+    let count = record();
     assert_eq!(count.failures, 1);
     assert!(count.expires_at > database.now());
 }
@@ -461,10 +412,10 @@ fn failures_do_not_fill_the_database() {
         "INSERT INTO sign_in_failures SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '10 minutes'
          FROM generate_series(-700, 1000) AS n",
     );
-    let removed: u64 =
-        std::iter::from_fn(|| Some(sign_in_failures::clean(&store, 100_000).unwrap()))
-            .take_while(|count| *count > 0)
-            .sum();
+    let clean = || Some(sign_in_failures::clean(&store, 100_000).unwrap());
+    let removed: u64 = std::iter::from_fn(clean)
+        .take_while(|count| *count > 0)
+        .sum();
     assert_eq!((removed, database.count("sign_in_failures")), (701, 1000));
     while sign_in_failures::clean(&store, 600).unwrap() > 0 {}
     assert!(database.count("sign_in_failures") <= 600);

@@ -1,7 +1,7 @@
 //! `grant_type=authorization_code`: what a code gives, once, to its own client, and to nobody else.
 
-use std::sync::{Arc, Barrier};
-use std::thread::{self, sleep};
+use std::sync::Barrier;
+use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::tables::rows_of;
-use crate::support::waiting::until_served;
+use crate::support::waiting::{all_at_once, until_served};
 
 fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM grants WHERE {condition}");
@@ -28,55 +28,40 @@ fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usab
     let overlong_uri = format!("{RP1}?{}", "a".repeat(2_000));
     let overlong_code = format!("gpc_{}", "a".repeat(8_200));
     let unregistered = "a".repeat(301);
-    let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("code", LEFT_OUT)], "invalid_request"),
-        (&[("code", "")], "invalid_request"),
-        (&[("code", &code), ("code", &code)], "invalid_request"),
-        (&[("code", &code), ("code", "")], "invalid_request"),
-        (&[("code", &overlong_code)], "invalid_grant"),
-        (&[("redirect_uri", LEFT_OUT)], "invalid_request"),
-        (&[("redirect_uri", "")], "invalid_request"),
-        (
-            &[("redirect_uri", RP1), ("redirect_uri", RP1)],
-            "invalid_request",
-        ),
-        (&[("redirect_uri", &overlong_uri)], "invalid_request"),
-        (
-            &[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)],
-            "invalid_request",
-        ),
-        (
-            &[("scope", "openid"), ("scope", "openid")],
-            "invalid_request",
-        ),
-        (&[("grant_type", LEFT_OUT)], "invalid_request"),
-        (&[("grant_type", "")], "invalid_request"),
-        (&[("grant_type", &unregistered)], "invalid_request"),
-        (
-            &[
-                ("grant_type", "authorization_code"),
-                ("grant_type", "authorization_code"),
-            ],
-            "invalid_request",
-        ),
+    for (changes, error) in [
+        (&[("code", &*overlong_code)][..], "invalid_grant"),
         (
             &[("grant_type", "Authorization_code")],
             "unsupported_grant_type",
         ),
-        (&[("Code", &code), ("code", LEFT_OUT)], "invalid_request"),
-    ];
-    for (changes, error) in cases {
+    ] {
         let answer = redeem_with(&gatepost, "conf1", &code, changes);
         answer.assert_refused(400, error, &format!("{changes:?}"));
     }
+    for changes in [
+        &[("code", LEFT_OUT)][..],
+        &[("code", "")],
+        &[("code", &code), ("code", &code)],
+        &[("code", &code), ("code", "")],
+        &[("redirect_uri", LEFT_OUT)],
+        &[("redirect_uri", "")],
+        &[("redirect_uri", RP1), ("redirect_uri", RP1)],
+        &[("redirect_uri", &overlong_uri)],
+        &[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)],
+        &[("scope", "openid"), ("scope", "openid")],
+        &[("grant_type", LEFT_OUT)],
+        &[("grant_type", "")],
+        &[("grant_type", &unregistered)],
+        &[("grant_type", "authorization_code"); 2],
+        &[("Code", &code), ("code", LEFT_OUT)],
+    ] {
+        let answer = redeem_with(&gatepost, "conf1", &code, changes);
+        answer.assert_refused(400, "invalid_request", &format!("{changes:?}"));
+    }
     assert_eq!(gatepost.database.count("grants"), 0);
     // Unknown parameters and a scope do no harm, repeated or not.
-    let answer = redeem_with(
-        &gatepost,
-        "conf1",
-        &code,
-        &[("scope", "nope"), ("x", "1"), ("x", "2")],
-    );
+    let harmless = [("scope", "nope"), ("x", "1"), ("x", "2")];
+    let answer = redeem_with(&gatepost, "conf1", &code, &harmless);
     assert_eq!(text(&issued(&answer), "scope"), "openid profile");
 }
 
@@ -92,6 +77,7 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
         format!("{VERIFIER} "),
     );
     let challenge = crate::support::flow::challenge();
+    let another = "another-code-verifier-of-more-than-43-characters";
     let cases: Vec<(&str, &str)> = vec![
         ("redirect_uri", "https://rp1.example/other?a=b"),
         ("redirect_uri", "https://rp1.example/cb/"),
@@ -103,10 +89,7 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
         ("redirect_uri", RP2),
         ("code_verifier", LEFT_OUT),
         ("code_verifier", ""),
-        (
-            "code_verifier",
-            "another-code-verifier-of-more-than-43-characters",
-        ),
+        ("code_verifier", another),
         ("code_verifier", &challenge),
         ("code_verifier", short),
         ("code_verifier", &long),
@@ -122,20 +105,13 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
         let answer = redeem_with(&gatepost, "conf1", &code, &[*case]);
         answer.assert_refused(400, "invalid_grant", &format!("{case:?}"));
         descriptions.push(answer.json()["error_description"].clone());
-        assert_eq!(
-            grants(&gatepost, "revoked_at IS NOT NULL"),
-            index as i64 + 1,
-            "{case:?}"
-        );
+        let revoked = grants(&gatepost, "revoked_at IS NOT NULL");
+        assert_eq!(revoked, index as i64 + 1, "{case:?}");
         let answer = redeem(&gatepost, &code);
         answer.assert_refused(400, "invalid_grant", &format!("right after {case:?}"));
     }
     descriptions.dedup();
-    assert_eq!(
-        descriptions.len(),
-        1,
-        "one public text for all of them: {descriptions:?}"
-    );
+    assert_eq!(descriptions.len(), 1, "one public text: {descriptions:?}");
     assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
 }
 
@@ -146,14 +122,11 @@ fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
     for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
         let code = code(&mut browser, &request_of("conf1", &[]));
         let first = issued(&redeem(&gatepost, &code));
-        userinfo(&gatepost, text(&first, "access_token")).assert_status(200);
+        let ask = || userinfo(&gatepost, text(&first, "access_token"));
+        ask().assert_status(200);
         let answer = redeem_with(&gatepost, "conf1", &code, &[case]);
         answer.assert_refused(400, "invalid_grant", case.0);
-        assert_eq!(
-            userinfo(&gatepost, text(&first, "access_token")).status,
-            401,
-            "{case:?}"
-        );
+        ask().assert_status_for(case.0, 401);
     }
 }
 
@@ -162,27 +135,21 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
     let document = with_clients(document(), &[("plain", json!({"require_pkce": false}))]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let without = request_of(
-        "plain",
-        &[("code_challenge", ""), ("code_challenge_method", "")],
-    );
+    let none = [("code_challenge", ""), ("code_challenge_method", "")];
+    let without = request_of("plain", &none);
+    let unverified = [("code_verifier", LEFT_OUT)];
     for verifier in [VERIFIER, ""] {
         let code = code(&mut browser, &without);
         let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", verifier)]);
         answer.assert_refused(400, "invalid_grant", verifier);
-        let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
+        let answer = redeem_with(&gatepost, "plain", &code, &unverified);
         answer.assert_refused(400, "invalid_grant", "spent");
     }
     let fresh = code(&mut browser, &without);
-    issued(&redeem_with(
-        &gatepost,
-        "plain",
-        &fresh,
-        &[("code_verifier", LEFT_OUT)],
-    ));
+    issued(&redeem_with(&gatepost, "plain", &fresh, &unverified));
     // Sent by choice, the challenge binds all the same.
     let bound = code(&mut browser, &request_of("plain", &[]));
-    let answer = redeem_with(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]);
+    let answer = redeem_with(&gatepost, "plain", &bound, &unverified);
     answer.assert_refused(400, "invalid_grant", "bound");
 }
 
@@ -198,20 +165,14 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
     }
     let answer = redeem_with(&gatepost, "twin", &code, &[]);
     answer.assert_refused(400, "invalid_grant", "same redirect_uri, other client");
-    let public = [
+    let form = [
         ("client_id", "pub1"),
         ("grant_type", "authorization_code"),
         ("code", &code),
+        ("redirect_uri", RP1),
+        ("code_verifier", VERIFIER),
     ];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[],
-        &[
-            &public[..],
-            &[("redirect_uri", RP1), ("code_verifier", VERIFIER)],
-        ]
-        .concat(),
-    );
+    let answer = gatepost.post("/connect/token", &[], &form);
     answer.assert_refused(400, "invalid_grant", "public client");
     assert_eq!(gatepost.database.count("grants"), 0);
     let first = issued(&redeem(&gatepost, &code));
@@ -222,10 +183,8 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
 
 #[test]
 fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
-    let document = with_clients(
-        document(),
-        &[("brief", json!({"authorization_code_lifetime": 3}))],
-    );
+    let brief = json!({"authorization_code_lifetime": 3});
+    let document = with_clients(document(), &[("brief", brief)]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let late = code(&mut browser, &request_of("brief", &[]));
@@ -263,11 +222,8 @@ fn a_code_dies_with_what_it_stands_on() {
         redeem(&gatepost, &code).assert_refused(400, "invalid_grant", end);
         gatepost.database.run(mend);
         redeem(&gatepost, &code).assert_refused(400, "invalid_grant", &format!("spent by: {end}"));
-        assert_eq!(
-            grants(&gatepost, "revoked_at IS NOT NULL"),
-            index as i64 + 1,
-            "{end}"
-        );
+        let revoked = grants(&gatepost, "revoked_at IS NOT NULL");
+        assert_eq!(revoked, index as i64 + 1, "{end}");
     }
     let mut browser = signed_in(&gatepost);
     let orphan = code(&mut browser, &request_of("conf1", &[]));
@@ -289,11 +245,7 @@ fn a_withdrawn_consent_takes_the_code_in_flight_along() {
 
 fn consented(browser: &mut Browser) -> String {
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
-    browser
-        .decide(&page, "allow", &["profile"], true)
-        .query()
-        .remove("code")
-        .unwrap()
+    browser.decide(&page, "allow", &["profile"], true).code()
 }
 
 #[test]
@@ -301,11 +253,7 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let asked = request_of("conf1", &[("scope", "openid profile orders.read")]);
-    let (narrowed, ungranted, disabled) = (
-        code(&mut browser, &asked),
-        code(&mut browser, &asked),
-        code(&mut browser, &asked),
-    );
+    let [narrowed, ungranted, disabled] = [(); 3].map(|()| code(&mut browser, &asked));
     let with = |changes: Value| {
         let mut changed = document();
         for (name, value) in changes.as_object().unwrap() {
@@ -328,10 +276,7 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
 fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
     let mut gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let (used, held) = (
-        code(&mut browser, &request_of("conf1", &[])),
-        code(&mut browser, &request_of("conf1", &[])),
-    );
+    let [used, held] = [(); 2].map(|()| code(&mut browser, &request_of("conf1", &[])));
     let first = issued(&redeem(&gatepost, &used));
     gatepost.stop();
     gatepost.serve();
@@ -343,20 +288,16 @@ fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
 
 #[test]
 fn one_kind_of_handle_is_never_taken_for_another() {
-    let document = with_clients(
-        document(),
-        &[("byref", json!({"access_token_type": "reference"}))],
-    );
+    let by_reference = json!({"access_token_type": "reference"});
+    let document = with_clients(document(), &[("byref", by_reference)]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let first = code(&mut browser, &request_of("byref", &[]));
     let tokens_by_reference = issued(&redeem_with(&gatepost, "byref", &first, &[]));
     let second = code(&mut browser, &request_of("conf1", &[]));
     let jwts = issued(&redeem(&gatepost, &second));
-    let (reference, jwt) = (
-        text(&tokens_by_reference, "access_token"),
-        text(&jwts, "access_token"),
-    );
+    let reference = text(&tokens_by_reference, "access_token");
+    let jwt = text(&jwts, "access_token");
     assert!(reference.starts_with("gpa_"));
     let fresh = code(&mut browser, &request_of("byref", &[]));
     let sealed = fresh.trim_start_matches("gpc_");
@@ -382,13 +323,8 @@ fn one_kind_of_handle_is_never_taken_for_another() {
         redeem_with(&gatepost, "byref", wrong, &[]).assert_refused(400, "invalid_grant", wrong);
     }
     let as_token = format!("gpa_{sealed}");
-    for wrong in [
-        fresh.as_str(),
-        &as_token,
-        text(&jwts, "id_token"),
-        &format!("{reference}A"),
-        &renamed[0],
-    ] {
+    let (id_token, longer) = (text(&jwts, "id_token"), format!("{reference}A"));
+    for wrong in [&*fresh, &as_token, id_token, &longer, &renamed[0]] {
         let answer = userinfo(&gatepost, wrong);
         answer.assert_refused(401, "invalid_token", wrong);
     }
@@ -397,40 +333,24 @@ fn one_kind_of_handle_is_never_taken_for_another() {
 
 #[test]
 fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revoked() {
-    const CLIENTS: usize = 16;
-    let gatepost = Arc::new(Gatepost::start());
+    let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     for round in 0..100 {
         let code = code(&mut browser, &request_of("conf1", &[]));
-        let gate = Arc::new(Barrier::new(CLIENTS));
-        let redeemers: Vec<_> = (0..CLIENTS)
-            .map(|_| {
-                let (gatepost, gate, code) =
-                    (Arc::clone(&gatepost), Arc::clone(&gate), code.clone());
-                thread::spawn(move || {
-                    gate.wait();
-                    until_served(|| redeem(&gatepost, &code))
-                })
-            })
-            .collect();
-        let answers: Vec<Answer> = redeemers
-            .into_iter()
-            .map(|redeemer| redeemer.join().unwrap())
-            .collect();
-        let issued: Vec<&Answer> = answers
-            .iter()
-            .filter(|answer| answer.status == 200)
-            .collect();
+        let gate = Barrier::new(16);
+        let answers = all_at_once(16, |_| {
+            gate.wait();
+            until_served(|| redeem(&gatepost, &code))
+        });
+        let (issued, refused): (Vec<&Answer>, Vec<&Answer>) =
+            answers.iter().partition(|answer| answer.status == 200);
         assert_eq!(issued.len(), 1, "round {round}");
-        for refused in answers.iter().filter(|answer| answer.status != 200) {
+        for refused in refused {
             refused.assert_refused(400, "invalid_grant", &format!("round {round}"));
         }
         assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0, "round {round}");
-        assert_eq!(
-            userinfo(&gatepost, text(&issued[0].json(), "access_token")).status,
-            401,
-            "round {round}"
-        );
+        let told = userinfo(&gatepost, text(&issued[0].json(), "access_token"));
+        told.assert_status_for(format!("round {round}"), 401);
     }
     assert_eq!(gatepost.database.count("grants"), 100);
 }
@@ -439,12 +359,8 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
 fn a_public_client_redeems_by_its_name_and_verifier_alone() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let fresh = |browser: &mut Browser| {
-        code(
-            browser,
-            &authorize_path("pub1", RPS, &[("scope", "openid")]),
-        )
-    };
+    let asked = authorize_path("pub1", RPS, &[("scope", "openid")]);
+    let fresh = |browser: &mut Browser| code(browser, &asked);
     let usual = |code: &str, changes: &[(&str, &str)]| {
         let form = [
             ("grant_type", "authorization_code"),
@@ -474,17 +390,11 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
     let mut browser = signed_in(&gatepost);
     let (shortest, longest) = ("v".repeat(43), "-._~".repeat(32));
     for verifier in [VERIFIER, &shortest, &longest] {
-        let asked = request_of(
-            "old",
-            &[("code_challenge", verifier), ("code_challenge_method", "")],
-        );
+        let challenge = [("code_challenge", verifier), ("code_challenge_method", "")];
+        let asked = request_of("old", &challenge);
         let right = code(&mut browser, &asked);
-        issued(&redeem_with(
-            &gatepost,
-            "old",
-            &right,
-            &[("code_verifier", verifier)],
-        ));
+        let answer = redeem_with(&gatepost, "old", &right, &[("code_verifier", verifier)]);
+        issued(&answer);
         let wrong = code(&mut browser, &asked);
         let other = format!("{}x", &verifier[..42]);
         let answer = redeem_with(&gatepost, "old", &wrong, &[("code_verifier", &other)]);
@@ -492,16 +402,11 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
     }
     // The challenge of one method is not the verifier of the other.
     let hashed = crate::support::flow::challenge();
-    let plain = code(
-        &mut browser,
-        &request_of(
-            "old",
-            &[
-                ("code_challenge", hashed.as_str()),
-                ("code_challenge_method", "plain"),
-            ],
-        ),
-    );
+    let plain = [
+        ("code_challenge", &*hashed),
+        ("code_challenge_method", "plain"),
+    ];
+    let plain = code(&mut browser, &request_of("old", &plain));
     let answer = redeem_with(&gatepost, "old", &plain, &[]);
     answer.assert_refused(400, "invalid_grant", "the text behind the hash");
     let s256 = code(&mut browser, &request_of("old", &[]));
@@ -514,22 +419,16 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
 #[test]
 fn verifiers_of_43_and_128_characters_pass() {
     use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use sha2::{Digest, Sha256};
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for verifier in ["v".repeat(43), "-._~".repeat(32)] {
-        let challenge =
-            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-        let code = code(
-            &mut browser,
-            &request_of("conf1", &[("code_challenge", &challenge)]),
-        );
-        issued(&redeem_with(
-            &gatepost,
-            "conf1",
-            &code,
-            &[("code_verifier", &verifier)],
-        ));
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        let asked = request_of("conf1", &[("code_challenge", &challenge)]);
+        let code = code(&mut browser, &asked);
+        let verified = [("code_verifier", &*verifier)];
+        issued(&redeem_with(&gatepost, "conf1", &code, &verified));
     }
 }
 
@@ -539,12 +438,8 @@ fn a_replay_revokes_whatever_else_is_wrong_with_it() {
     let mut browser = signed_in(&gatepost);
     let used = code(&mut browser, &request_of("conf1", &[]));
     let tokens = issued(&redeem(&gatepost, &used));
-    let again = redeem_with(
-        &gatepost,
-        "conf1",
-        &used,
-        &[("resource", "https://nobody.example")],
-    );
+    let elsewhere = [("resource", "https://nobody.example")];
+    let again = redeem_with(&gatepost, "conf1", &used, &elsewhere);
     again.assert_refused(400, "invalid_target", "a foreign resource");
     userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
 }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Members;
 use crate::support::flow::{
-    authorize_path, issued, names, redeem_as, redeem_with, sign_in, signed_in, text, userinfo,
-    with_clients,
+    authorize_path, changed, issued, names, redeem_as, redeem_with, sign_in, signed_in, text,
+    userinfo, with_clients, with_members,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
 use crate::support::http::Browser;
-use crate::support::jwt::{half_hash, verified};
+use crate::support::jwt::{base64url, half_hash, verified};
 
 const HYBRID: &str = "code id_token token";
 
@@ -23,31 +24,25 @@ fn registered() -> Value {
         "grant_types": ["authorization_code", "implicit", "refresh_token"], "allow_access_tokens_via_browser": true,
         "scope": "openid profile email roles orders.read stock.read offline_access",
     });
-    let with = |name: &str, value: Value| {
-        let mut client = all.clone();
-        client[name] = value;
-        client
-    };
-    with_clients(
-        document(),
-        &[
-            ("all", all.clone()),
-            ("reference", with("access_token_type", json!("reference"))),
-            (
-                "always",
-                with("always_include_user_claims_in_id_token", json!(true)),
-            ),
-            (
-                "EdDSA",
-                with("id_token_signed_response_alg", json!("EdDSA")),
-            ),
-            (
-                "ES256",
-                with("id_token_signed_response_alg", json!("ES256")),
-            ),
-            ("short", with("access_token_lifetime", json!(4))),
-        ],
-    )
+    let with = |change: Value| with_members(all.clone(), &change);
+    let clients = [
+        ("all", all.clone()),
+        ("reference", with(json!({"access_token_type": "reference"}))),
+        (
+            "always",
+            with(json!({"always_include_user_claims_in_id_token": true})),
+        ),
+        (
+            "EdDSA",
+            with(json!({"id_token_signed_response_alg": "EdDSA"})),
+        ),
+        (
+            "ES256",
+            with(json!({"id_token_signed_response_alg": "ES256"})),
+        ),
+        ("short", with(json!({"access_token_lifetime": 4}))),
+    ];
+    with_clients(document(), &clients)
 }
 
 /// What a signed-in browser is given.
@@ -62,18 +57,10 @@ fn given(
         ("scope", "openid profile"),
         ("prompt", "none"),
     ];
-    let got = browser
-        .get(&authorize_path(
-            client_id,
-            RP1,
-            &crate::support::flow::changed(&usual, changes),
-        ))
-        .response_to(RP1)
-        .1;
-    assert!(
-        !got.contains_key("error"),
-        "{response_type} {changes:?}: {got:?}"
-    );
+    let path = authorize_path(client_id, RP1, &changed(&usual, changes));
+    let (_, got) = browser.get(&path).response_to(RP1);
+    let is_given = !got.contains_key("error");
+    assert!(is_given, "{response_type} {changes:?}: {got:?}");
     got
 }
 
@@ -97,16 +84,10 @@ fn an_id_token_is_bound_to_what_travels_with_it() {
             assert_eq!(header["alg"], json!(alg));
             assert_eq!(header["typ"], "JWT");
             let hash = |name: &str| got.get(name).map(|text| json!(half_hash(alg, text)));
-            assert_eq!(
-                claims.get("at_hash").cloned(),
-                hash("access_token"),
-                "{client_id} {response_type}"
-            );
-            assert_eq!(
-                claims.get("c_hash").cloned(),
-                hash("code"),
-                "{client_id} {response_type}"
-            );
+            let case = format!("{client_id} {response_type}");
+            for (name, of) in [("at_hash", "access_token"), ("c_hash", "code")] {
+                assert_eq!(claims.get(name).cloned(), hash(of), "{case} {name}");
+            }
             assert_eq!(claims["nonce"], "the-nonce");
             assert_eq!(claims["aud"], json!(client_id));
             assert_eq!(claims["iss"], gatepost.base_url);
@@ -133,10 +114,8 @@ fn both_id_tokens_of_a_hybrid_answer_name_the_same_sign_in() {
             assert_eq!(front[name], back[name], "{name}");
         }
         assert_eq!(back.get("c_hash"), None, "only beside the code");
-        assert_eq!(
-            back["at_hash"],
-            half_hash("RS256", text(&tokens, "access_token"))
-        );
+        let at_hash = half_hash("RS256", text(&tokens, "access_token"));
+        assert_eq!(back["at_hash"], at_hash);
     }
 }
 
@@ -144,34 +123,25 @@ fn both_id_tokens_of_a_hybrid_answer_name_the_same_sign_in() {
 fn scope_claims_are_in_an_id_token_only_where_nothing_else_can_tell_them() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    for (client_id, response_type, told) in [
-        ("all", "id_token", true),
-        ("all", "id_token token", false),
-        ("all", "code id_token", false),
-        ("all", HYBRID, false),
-        ("always", "id_token", true),
-        ("always", "id_token token", true),
-        ("always", "code id_token", true),
-        ("always", HYBRID, true),
+    for (client_id, response_type) in [
+        ("all", "id_token"),
+        ("all", "id_token token"),
+        ("all", "code id_token"),
+        ("all", HYBRID),
+        ("always", "id_token"),
+        ("always", "id_token token"),
+        ("always", "code id_token"),
+        ("always", HYBRID),
     ] {
-        let got = given(
-            &mut browser,
-            client_id,
-            response_type,
-            &[("scope", "openid email roles")],
-        );
+        let told = client_id == "always" || response_type == "id_token";
+        let scope = [("scope", "openid email roles")];
+        let got = given(&mut browser, client_id, response_type, &scope);
         let (_, claims) = verified(&gatepost, &got["id_token"]);
         let case = format!("{client_id} {response_type}: {claims}");
-        assert_eq!(
-            claims.get("email").is_some() && claims["email_verified"] == true,
-            told,
-            "{case}"
-        );
-        assert_eq!(
-            claims.get("role") == Some(&json!(["admin"])),
-            told,
-            "{case}"
-        );
+        let has_email = claims.get("email").is_some() && claims["email_verified"] == true;
+        assert_eq!(has_email, told, "{case}");
+        let has_role = claims.get("role") == Some(&json!(["admin"]));
+        assert_eq!(has_role, told, "{case}");
         assert_eq!(claims.get("name"), None, "{case}");
     }
 }
@@ -187,36 +157,21 @@ fn claims_asked_for_by_name_come_with_the_code_where_there_is_one() {
         ("code id_token", false),
         (HYBRID, false),
     ] {
-        let got = given(
-            &mut browser,
-            "all",
-            response_type,
-            &[("claims", claims), ("scope", "openid")],
-        );
+        let asked = [("claims", claims), ("scope", "openid")];
+        let got = given(&mut browser, "all", response_type, &asked);
         let (_, front) = verified(&gatepost, &got["id_token"]);
-        assert_eq!(
-            front.get("email").is_some(),
-            at_once,
-            "{response_type}: {front}"
-        );
-        assert_eq!(
-            front.get("given_name"),
-            None,
-            "{response_type}: that is for userinfo"
-        );
+        let has_email = front.get("email").is_some();
+        assert_eq!(has_email, at_once, "{response_type}: {front}");
+        let for_userinfo = front.get("given_name");
+        assert_eq!(for_userinfo, None, "{response_type}");
         if let Some(code) = got.get("code") {
             let tokens = issued(&redeem_with(&gatepost, "all", code, &[]));
-            assert_eq!(
-                verified(&gatepost, text(&tokens, "id_token")).1["email"],
-                "alice@example.com"
-            );
+            let (_, back) = verified(&gatepost, text(&tokens, "id_token"));
+            assert_eq!(back["email"], "alice@example.com");
         }
         if let Some(token) = got.get("access_token") {
-            assert_eq!(
-                names(&userinfo(&gatepost, token).json()),
-                ["given_name", "sub"],
-                "{response_type}"
-            );
+            let told = userinfo(&gatepost, token).json();
+            assert_eq!(names(&told), ["given_name", "sub"], "{response_type}");
         }
     }
 }
@@ -235,42 +190,23 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
         assert_eq!(claims["aud"], "https://orders.example");
         assert_eq!(got["scope"].as_str(), scope);
         assert_eq!(claims["role"], json!(["admin"]));
-        assert_eq!(
-            names(&userinfo(&gatepost, &got["access_token"]).json()),
-            [
-                "family_name",
-                "given_name",
-                "name",
-                "preferred_username",
-                "sub"
-            ]
-        );
+        let told = userinfo(&gatepost, &got["access_token"]).json();
+        told.assert_members("family_name given_name name preferred_username sub");
         let told = active(&gatepost, "all", &got["access_token"]);
         assert_eq!(told["active"], true, "{told}");
         assert_eq!(told["sid"], claims["sid"], "{told}");
     }
     // For resources alone: there is a user, and nothing for userinfo.
-    let got = given(
-        &mut browser,
-        "all",
-        "token",
-        &[("scope", "orders.read stock.read"), ("nonce", "")],
-    );
+    let scope = ("scope", "orders.read stock.read");
+    let got = given(&mut browser, "all", "token", &[scope, ("nonce", "")]);
     let (_, claims) = verified(&gatepost, &got["access_token"]);
-    assert_eq!(
-        claims["aud"],
-        json!(["https://orders.example", "https://stock.example"])
-    );
+    let audience = ["https://orders.example", "https://stock.example"];
+    assert_eq!(claims["aud"], json!(audience));
     assert!(claims["sub"].is_string(), "{claims}");
     assert!(claims["auth_time"].is_number(), "{claims}");
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 403);
     let resource = ("resource", "https://stock.example");
-    let got = given(
-        &mut browser,
-        "all",
-        "token",
-        &[("scope", "orders.read stock.read"), resource],
-    );
+    let got = given(&mut browser, "all", "token", &[scope, resource]);
     let (_, claims) = verified(&gatepost, &got["access_token"]);
     assert_eq!(claims["aud"], "https://stock.example");
     assert_eq!(claims["scope"], "stock.read");
@@ -285,20 +221,17 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
 fn each_has_a_name_of_its_own_and_runs_out() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    let jtis: BTreeSet<String> = (0..8)
-        .map(|_| {
-            let got = given(&mut browser, "short", "id_token token", &[]);
-            assert_eq!(got["expires_in"], "4");
-            text(&verified(&gatepost, &got["access_token"]).1, "jti").to_owned()
-        })
-        .collect();
+    let mut jtis = BTreeSet::new();
+    for _ in 0..8 {
+        let got = given(&mut browser, "short", "id_token token", &[]);
+        assert_eq!(got["expires_in"], "4");
+        let (_, claims) = verified(&gatepost, &got["access_token"]);
+        jtis.insert(text(&claims, "jti").to_owned());
+    }
     // 96 random bits and four epochs, and no grant.
     assert!(jtis.len() == 8, "{jtis:?}");
-    assert!(
-        jtis.iter()
-            .all(|jti| crate::support::jwt::base64url(jti).len() == 44),
-        "{jtis:?}"
-    );
+    let are_whole = jtis.iter().all(|jti| base64url(jti).len() == 44);
+    assert!(are_whole, "{jtis:?}");
     let token = given(&mut browser, "short", "id_token token", &[])["access_token"].clone();
     assert_eq!(userinfo(&gatepost, &token).status, 200);
     std::thread::sleep(std::time::Duration::from_millis(4_100));
@@ -322,10 +255,8 @@ fn offline_access_means_nothing_without_a_code_and_saves_no_token_of_the_browser
     // session.
     userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 401);
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", text(&tokens, "refresh_token")),
-    ];
+    let refresh_token = ("refresh_token", text(&tokens, "refresh_token"));
+    let form = [("grant_type", "refresh_token"), refresh_token];
     gatepost.token("all", &form).assert_status(200);
 }
 
@@ -345,10 +276,8 @@ fn a_replayed_code_does_not_take_the_browsers_token_along_but_a_revocation_does(
         assert_eq!(userinfo(&gatepost, token).status, 200);
         gatepost.post_as(client_id, "/connect/revocation", &[("token", token)]);
         assert_eq!(userinfo(&gatepost, token).status, 401);
-        assert_eq!(
-            active(&gatepost, client_id, token),
-            json!({"active": false})
-        );
+        let told = active(&gatepost, client_id, token);
+        assert_eq!(told, json!({"active": false}));
         assert_eq!(userinfo(&gatepost, &other["access_token"]).status, 200);
     }
 }
@@ -363,13 +292,11 @@ fn right_after_a_revocation_a_new_sign_in_gets_tokens_that_live() {
         assert_eq!(userinfo(&gatepost, &before).status, 401);
         let page = browser.visit(&authorize_path("all", RP1, &[("response_type", HYBRID)]));
         let got = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
-        userinfo(&gatepost, &got["access_token"])
-            .assert_status_for("dead by the mark that came before it", 200);
+        let told = userinfo(&gatepost, &got["access_token"]);
+        told.assert_status_for("dead by the mark that came before it", 200);
         let (_, claims) = verified(&gatepost, &got["id_token"]);
-        assert!(
-            claims["iat"].as_i64() >= claims["auth_time"].as_i64(),
-            "{claims}"
-        );
+        let is_later = claims["iat"].as_i64() >= claims["auth_time"].as_i64();
+        assert!(is_later, "{claims}");
     }
 }
 
@@ -378,22 +305,14 @@ fn signing_in_as_someone_else_ends_the_first_ones_tokens() {
     let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let alices = given(&mut browser, "all", "id_token token", &[])["access_token"].clone();
-    let page = browser.visit(&authorize_path(
-        "all",
-        RP1,
-        &[("response_type", "id_token token"), ("prompt", "login")],
-    ));
+    let anew = [("response_type", "id_token token"), ("prompt", "login")];
+    let anew = authorize_path("all", RP1, &anew);
+    let page = browser.visit(&anew);
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
     userinfo(&gatepost, &alices).assert_status_for("the same person, the same session", 200);
-    assert_eq!(
-        verified(&gatepost, &again["access_token"]).1["sid"],
-        verified(&gatepost, &alices).1["sid"]
-    );
-    let page = browser.visit(&authorize_path(
-        "all",
-        RP1,
-        &[("response_type", "id_token token"), ("prompt", "login")],
-    ));
+    let sid = |token: &str| verified(&gatepost, token).1["sid"].clone();
+    assert_eq!(sid(&again["access_token"]), sid(&alices));
+    let page = browser.visit(&anew);
     let bobs = sign_in(&mut browser, &page, "bob", BOB_PASSWORD).fragment();
     for token in [&alices, &again["access_token"]] {
         assert_eq!(userinfo(&gatepost, token).status, 401);

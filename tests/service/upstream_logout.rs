@@ -51,19 +51,15 @@ fn end_session(
         ("post_logout_redirect_uri", DONE),
         ("state", "s \"1\""),
     ];
-    person.get(&house.address(&format!(
-        "/connect/endsession?{}",
-        encode(&[&sent, further].concat())
-    )))
+    let query = encode(&[&sent, further].concat());
+    person.get(&house.address(&format!("/connect/endsession?{query}")))
 }
 
 /// Signing out by oneself.
 fn log_out(house: &House, person: &mut Traveller) -> Answer {
     let token = person.get(&house.address("/logout")).form_token();
-    house.browser(person).post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    )
+    let form = [("form_token", &*token), ("decision", "sign_out")];
+    house.browser(person).post("/logout", &form)
 }
 
 fn done() -> String {
@@ -94,11 +90,8 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
 
     let answer = end_session(&house, &mut person, &id_token, &[]);
     let endpoint = house.up.url(Place::EndSession);
-    assert!(
-        answer.status == 303 && answer.location().starts_with(&endpoint),
-        "{}",
-        answer.location()
-    );
+    answer.assert_status(303);
+    answer.assert_leads_to(&endpoint);
     // Over here before anybody is asked there.
     assert_eq!(left(&house), (0, 0));
     let (sent, back) = (answer.query(), house.address("/external/up/signed-out"));
@@ -111,27 +104,16 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
     assert!(sent.len() == 4, "{sent:?}");
     let end = person.follow(&house.gatepost.base_url, answer);
     assert_eq!((end.status, end.location()), (303, &*done()));
-    assert!(
-        person
-            .went
-            .iter()
-            .any(|address| address.starts_with(&format!("{back}?state="))),
-        "{:?}",
-        person.went
-    );
+    let came_back = |address: &String| address.starts_with(&format!("{back}?state="));
+    assert!(person.went.iter().any(came_back), "{:?}", person.went);
     assert_eq!(house.up.received(Place::EndSession).len(), 1);
 
     // By oneself it ends on our own page.
     let (mut person, _) = through(&house, "up");
     let answer = log_out(&house, &mut person);
-    assert!(
-        answer.location().starts_with(&endpoint),
-        "{}",
-        answer.text()
-    );
-    assert!(is_signed_out_page(
-        &person.follow(&house.gatepost.base_url, answer)
-    ));
+    answer.assert_leads_to(&endpoint);
+    let end = person.follow(&house.gatepost.base_url, answer);
+    assert!(is_signed_out_page(&end));
     assert!(!house.is_signed_in(&mut person));
     // Somebody who changes their mind signs out nowhere.
     let (mut person, _) = through(&house, "up");
@@ -164,17 +146,13 @@ fn applications_in_frames_are_told_before_the_browser_leaves() {
     page.assert_says("https://framed.example/out?iss=");
     let refresh = page.header("refresh").unwrap().to_owned();
     let (seconds, onward) = refresh.split_once(";url=").unwrap();
-    assert!(
-        seconds == "2" && onward.starts_with(&house.up.url(Place::EndSession)),
-        "{refresh}"
-    );
+    let leads_there = onward.starts_with(&house.up.url(Place::EndSession));
+    assert!(seconds == "2" && leads_there, "{refresh}");
     page.assert_says("Sign out at");
     page.assert_says("Sign-in up");
-    assert!(!page.text().contains(DONE), "that comes later");
-    assert_eq!(
-        page.attribute("rel=\"noreferrer\"", "href").as_deref(),
-        Some(onward)
-    );
+    page.assert_says_not_for("that comes later", DONE);
+    let link = page.attribute("rel=\"noreferrer\"", "href").unwrap();
+    assert_eq!(link, onward);
     assert_eq!(person.visit(onward).location(), done());
 }
 
@@ -188,10 +166,8 @@ fn only_sessions_from_a_provider_that_wants_it_go_there() {
     house.link(&mut linked, "other");
     let (mut other, id_token) = through(&house, "other");
     assert_eq!(left(&house).1, 0, "no ID token is kept without need");
-    assert_eq!(
-        end_session(&house, &mut other, &id_token, &[]).location(),
-        done()
-    );
+    let end = end_session(&house, &mut other, &id_token, &[]);
+    assert_eq!(end.location(), done());
     house.link(&mut linked, "up");
     let (mut renewed, _) = through(&house, "up");
     let page = renewed.visit(&house.address(&authorize_path("conf1", RP1, &[("prompt", "login")])));
@@ -199,10 +175,8 @@ fn only_sessions_from_a_provider_that_wants_it_go_there() {
     assert_eq!(left(&house).1, 0, "a later sign-in here takes it away");
     assert!(is_signed_out_page(&log_out(&house, &mut renewed)));
     // Nobody signed in: nobody to sign out there.
-    assert_eq!(
-        end_session(&house, &mut Traveller::new(), &id_token, &[]).location(),
-        done()
-    );
+    let end = end_session(&house, &mut Traveller::new(), &id_token, &[]);
+    assert_eq!(end.location(), done());
     assert!(house.up.received(Place::EndSession).is_empty());
     assert!(house.other.received(Place::EndSession).is_empty());
 }
@@ -210,24 +184,19 @@ fn only_sessions_from_a_provider_that_wants_it_go_there() {
 #[test]
 fn a_provider_that_is_away_or_cannot_leaves_the_sign_out_complete() {
     let mut house = start();
-    house
-        .up
-        .plan(|plan| plan.discovery = json!({"end_session_endpoint": null}));
+    let unable = json!({"end_session_endpoint": null});
+    house.up.plan(|plan| plan.discovery = unable);
     let (mut person, id_token) = through(&house, "up");
-    assert_eq!(
-        end_session(&house, &mut person, &id_token, &[]).location(),
-        done()
-    );
+    let end = end_session(&house, &mut person, &id_token, &[]);
+    assert_eq!(end.location(), done());
     assert_eq!(left(&house), (0, 0));
     // A new process knows nothing of a provider that does not answer.
     let (mut person, id_token) = through(&house, "up");
     house.up.fault(Place::Discovery, Fault::Status(500));
     house.gatepost.stop();
     house.gatepost.serve();
-    assert_eq!(
-        end_session(&house, &mut person, &id_token, &[]).location(),
-        done()
-    );
+    let end = end_session(&house, &mut person, &id_token, &[]);
+    assert_eq!(end.location(), done());
     assert_eq!(left(&house), (0, 0));
     assert!(house.up.received(Place::EndSession).is_empty());
 }
@@ -239,10 +208,9 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
     let answer = end_session(&house, &mut person, &id_token, &[]);
     let state = answer.query()["state"].clone();
     // Of a client's request that was asked for only.
-    let asked = house.alice().get(&house.address(&format!(
-        "/connect/endsession?{}",
-        encode(&[("client_id", "conf1"), ("post_logout_redirect_uri", DONE)])
-    )));
+    let wish = encode(&[("client_id", "conf1"), ("post_logout_redirect_uri", DONE)]);
+    let wish = house.address(&format!("/connect/endsession?{wish}"));
+    let asked = house.alice().get(&wish);
     let sealed = asked.query()["r"].clone();
     let evil = [
         ("post_logout_redirect_uri", "https://evil.example"),
@@ -259,28 +227,25 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
         ("nobody", with(&state)),
         ("UP", with(&state)),
     ] {
-        let answer =
-            person.get(&house.address(&format!("/external/{provider}/signed-out?{query}")));
+        let path = format!("/external/{provider}/signed-out?{query}");
+        let answer = person.get(&house.address(&path));
         assert_eq!(answer.status, 303, "{provider} {query}");
         assert_eq!(answer.location(), "/logout", "{provider} {query}");
     }
     let twice = format!("/external/up/signed-out?state={state}&state={state}");
-    person
-        .get(&house.address(&twice))
-        .assert_error_page(400, "GP1002", "twice");
+    let answer = person.get(&house.address(&twice));
+    answer.assert_error_page(400, "GP1002", "twice");
     let paths = "/external/up/signed-out/ /external//signed-out /external/up/x/signed-out
                  /external/up";
     for path in paths.split_whitespace() {
         let answer = person.get(&house.address(path));
-        assert!(
-            answer.status == 404 || answer.location() == "/logout",
-            "{path}: {}",
-            answer.status
-        );
+        let leads_nowhere = answer.status == 404 || answer.location() == "/logout";
+        assert!(leads_nowhere, "{path}: {}", answer.status);
     }
+    let path = "/external/up/signed-out";
     house
         .gatepost
-        .send("POST", "/external/up/signed-out", &[], b"")
+        .send("POST", path, &[], b"")
         .assert_status(405);
     // The state opens no other page, and no page's address is one.
     for page in ["login", "consent", "logout", "device"] {
@@ -321,11 +286,8 @@ fn let_a_moment_pass() {
 
 /// Tells it as the provider does.
 fn tell(house: &House, provider: &str, token: &str) -> Answer {
-    house.gatepost.post(
-        &format!("/external/{provider}/logout"),
-        &[],
-        &[("logout_token", token)],
-    )
+    let path = format!("/external/{provider}/logout");
+    house.gatepost.post(&path, &[], &[("logout_token", token)])
 }
 
 #[test]
@@ -355,11 +317,8 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
         json!({"sub": SUBJECT.to_owned() + " "}),
     ] {
         let answer = told(claims.clone());
-        assert!(
-            matches!(answer.status, 200 | 400),
-            "{claims}: {}",
-            answer.text()
-        );
+        let is_judged = [200, 400].contains(&answer.status);
+        assert!(is_judged, "{claims}: {}", answer.text());
         assert!(house.is_signed_in(&mut one), "{claims}");
         assert!(house.is_signed_in(&mut two), "{claims}");
     }
@@ -389,9 +348,8 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
     assert_eq!(left(&house).1, 0);
     // A session that came from there once, and was proven by a password since, is no longer theirs
     // to end.
-    house
-        .up
-        .plan(|plan| plan.subject = String::from("alice-there"));
+    let subject = String::from("alice-there");
+    house.up.plan(|plan| plan.subject = subject);
     let of_alice = || told(json!({"sub": "alice-there"})).status;
     house.link(&mut alice, "up");
     let mut proven = through(&house, "up").0;
@@ -415,70 +373,34 @@ fn whatever_else_is_posted_is_refused_alike_and_ends_nothing() {
     let (mut person, _) = through(&house, "up");
     let good = || house.up.logout_token(json!({}));
     let refused = |answer: &Answer, case: &str| {
-        let said = (
-            answer.status,
-            answer.json()["error"].clone(),
-            answer.header("cache-control").map(str::to_owned),
-        );
-        assert_eq!(
-            said,
-            (
-                400,
-                json!("invalid_request"),
-                Some(String::from("no-store"))
-            ),
-            "{case}: {}",
-            answer.text()
-        );
+        answer.assert_status_for(case, 400);
+        answer.assert_member_for(case, "error", "invalid_request");
+        answer.assert_header_for(case, "cache-control", "no-store");
     };
-    let post = |path: &str, headers: &[(&str, &str)], body: &[u8]| {
-        house.gatepost.send("POST", path, headers, body)
-    };
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let json = ("Content-Type", "application/json");
     let path = "/external/up/logout";
-    refused(&post(path, &form, b""), "nothing");
-    refused(
-        &post(path, &[], format!("logout_token={}", good()).as_bytes()),
-        "no type",
-    );
-    refused(
-        &post(path, &[("Content-Type", "application/json")], b"{}"),
-        "JSON",
-    );
-    refused(
-        &post(
-            path,
-            &form,
-            format!("logout_token={0}&logout_token={0}", good()).as_bytes(),
-        ),
-        "twice",
-    );
-    refused(&post(path, &form, b"logout_token=%ff"), "no UTF-8");
-    refused(&post(path, &form, b"logout_token=%00"), "NUL");
-    refused(
-        &post(
-            path,
-            &form,
-            format!("logout_token={}", "a".repeat(17_000)).as_bytes(),
-        ),
-        "too long",
-    );
-    refused(
-        &post(&format!("{path}?logout_token={}", good()), &form, b""),
-        "in the address",
-    );
-    refused(
-        &tell(
-            &house,
-            "up",
-            &house.other.logout_token(json!({"iss": house.up.issuer()})),
-        ),
-        "another's key",
-    );
-    refused(
-        &tell(&house, "up", &house.up.logout_token(json!({"nonce": "n"}))),
-        "with a nonce",
-    );
+    let token = |token: &str| format!("logout_token={token}");
+    let twice = format!("{0}&{0}", token(&good()));
+    let in_the_address = format!("{path}?{}", token(&good()));
+    for (case, path, headers, body) in [
+        ("nothing", path, &[form][..], ""),
+        ("no type", path, &[], &token(&good())),
+        ("JSON", path, &[json], "{}"),
+        ("twice", path, &[form], &twice),
+        ("no UTF-8", path, &[form], "logout_token=%ff"),
+        ("NUL", path, &[form], "logout_token=%00"),
+        ("too long", path, &[form], &token(&"a".repeat(17_000))),
+        ("in the address", &in_the_address, &[form], ""),
+    ] {
+        let answer = house.gatepost.send("POST", path, headers, body.as_bytes());
+        refused(&answer, case);
+    }
+    let of_other = house.other.logout_token(json!({"iss": house.up.issuer()}));
+    let with_nonce = house.up.logout_token(json!({"nonce": "n"}));
+    for (case, token) in [("another's key", of_other), ("with a nonce", with_nonce)] {
+        refused(&tell(&house, "up", &token), case);
+    }
     // Who is not registered is not told apart from who is not believed.
     let (unknown, bad) = (tell(&house, "nobody", &good()), tell(&house, "up", "a.b.c"));
     refused(&unknown, "an unknown provider");
@@ -508,10 +430,8 @@ fn bad_logout_tokens(house: &House) -> Vec<(&'static str, String)> {
         let mut claims = json!({
             "iss": house.up.issuer(), "aud": CLIENT_ID, "iat": now(), "exp": now() + 120, "sub": SUBJECT, "events": {}
         });
-        change(
-            &mut claims,
-            &json!({"jti": format!("header-{header}"), "events": {EVENT: {}}}),
-        );
+        let further = json!({"jti": format!("header-{header}"), "events": {EVENT: {}}});
+        change(&mut claims, &further);
         house.up.logout_token_under(header, claims)
     };
     let right = token(json!({}));
@@ -578,12 +498,8 @@ fn no_logout_token_but_the_right_one_ends_anything() {
     assert_eq!(tell(&house, "up", &token).status, 400);
     assert!(house.is_signed_in(&mut again));
     // About somebody who is not here, there is nothing to do, and it is done.
-    tell(
-        &house,
-        "up",
-        &house.up.logout_token(json!({"sub": "somebody-else"})),
-    )
-    .assert_status(200);
+    let about_another = house.up.logout_token(json!({"sub": "somebody-else"}));
+    tell(&house, "up", &about_another).assert_status(200);
     assert!(house.is_signed_in(&mut again));
 }
 
@@ -603,10 +519,9 @@ fn who_sends_too_many_bad_ones_waits() {
     // Elsewhere nobody waits for it.
     let headers = [("X-Forwarded-For", "192.0.2.7")];
     let token = house.up.logout_token(json!({}));
-    let answer = house
-        .gatepost
-        .post("/external/up/logout", &headers, &[("logout_token", &token)]);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let form = [("logout_token", &*token)];
+    let answer = house.gatepost.post("/external/up/logout", &headers, &form);
+    answer.assert_status(200);
     assert!(!house.is_signed_in(&mut person));
 }
 
@@ -619,14 +534,9 @@ fn a_forged_kid_keeps_no_real_sign_in_from_new_keys() {
             "iss": house.up.issuer(), "aud": CLIENT_ID, "iat": now(), "exp": now() + 120, "sub": SUBJECT, "jti": kid,
             "events": {EVENT: {}}
         });
-        tell(
-            &house,
-            "up",
-            &house
-                .up
-                .logout_token_under(json!({"typ": "logout+jwt", "kid": kid}), claims),
-        )
-        .status
+        let header = json!({"typ": "logout+jwt", "kid": kid});
+        let token = house.up.logout_token_under(header, claims);
+        tell(&house, "up", &token).status
     };
     let fetched = || house.up.received(Place::Jwks).len();
     let before = fetched();
@@ -638,9 +548,8 @@ fn a_forged_kid_keeps_no_real_sign_in_from_new_keys() {
     house.up.rotate(Signer::es256("second"));
     through(&house, "up");
     assert_eq!(fetched(), before + 2, "and a sign-in looks for itself,");
-    house
-        .up
-        .plan(|plan| plan.header = json!({"kid": "nobody's"}));
+    let unknown = json!({"kid": "nobody's"});
+    house.up.plan(|plan| plan.header = unknown);
     let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
     for _ in 0..3 {
         let answer = Traveller::new().visit(&house.address(&path));
@@ -709,11 +618,10 @@ fn a_strangers_token_fetches_nothing_and_learns_nothing() {
 #[test]
 fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
     let house = start();
-    house
-        .up
-        .plan(|plan| plan.id_token = json!({"sid": "theirs"}));
+    let theirs = json!({"sid": "theirs"});
+    house.up.plan(|plan| plan.id_token = theirs);
     let (_known, _) = through(&house, "up");
-    let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
+    let of_up = [("acr_values", "idp:up")];
     let sessions = || house.gatepost.database.count("sessions");
     for (claims, comes_in) in [
         (json!({"sub": null, "sid": "theirs"}), false),
@@ -724,30 +632,18 @@ fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
         (json!({"sub": "another"}), true),
     ] {
         let mut person = Traveller::new();
-        let request = house.address(&path);
-        let answer = person.get(&request);
-        let callback = person
-            .follow_until(&request, answer, |next| next.contains("/external/"))
-            .location()
-            .to_owned();
+        let callback = as_far_as_upstream(&house.gatepost, &mut person, &of_up);
         let_a_moment_pass();
         tell(&house, "up", &house.up.logout_token(claims.clone())).assert_status_for(&claims, 200);
         let before = sessions();
         let answer = person.get(&callback);
-        assert_eq!(
-            sessions() - before,
-            i64::from(comes_in),
-            "{claims}: {} {}",
-            answer.status,
-            answer.text()
-        );
+        let made = sessions() - before;
+        assert_eq!(made, i64::from(comes_in), "{claims}: {}", answer.text());
         assert_eq!(house.is_signed_in(&mut person), comes_in, "{claims}");
         // Who leaves after that is another sign-in.
         let_a_moment_pass();
-        assert!(
-            house.through(&mut Traveller::new(), "up").is_some(),
-            "{claims}"
-        );
+        let told = house.through(&mut Traveller::new(), "up");
+        assert!(told.is_some(), "{claims}");
     }
 }
 
@@ -798,11 +694,8 @@ fn who_comes_in_while_they_are_signed_out_there_is_signed_out_whichever_begins_f
     let callback = as_far_as_upstream(&house.gatepost, &mut second, &of_up);
     let_a_moment_pass();
     let mut held = holder.transaction().unwrap();
-    held.execute(
-        "SELECT FROM sessions WHERE ended_at IS NULL FOR UPDATE",
-        &[],
-    )
-    .unwrap();
+    let locked = "SELECT FROM sessions WHERE ended_at IS NULL FOR UPDATE";
+    held.execute(locked, &[]).unwrap();
     let token = house.up.logout_token(json!({}));
     let told = thread::scope(|scope| {
         let told = scope.spawn(|| tell(&house, "up", &token));

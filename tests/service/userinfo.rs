@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, basic, damaged, decode_jwt, signed_in, tokens, userinfo, with_clients,
+    access_token, basic, damaged, decode_jwt, signed_in, text, tokens, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, encode};
@@ -36,18 +36,13 @@ fn send(
 /// A refusal whose challenge names the same error as its body.
 fn assert_challenged(answer: &Answer, status: u16, error: &str, case: &str) {
     answer.assert_refused(status, error, case);
-    let challenge = answer
-        .header("www-authenticate")
-        .unwrap_or_else(|| panic!("{case}: no challenge"));
-    assert!(
-        challenge.starts_with(&format!("Bearer realm=\"gatepost\", error=\"{error}\"")),
-        "{case}: {challenge}"
-    );
-    assert_eq!(
-        challenge.contains("scope=\"openid\""),
-        error == "insufficient_scope",
-        "{case}: {challenge}"
-    );
+    let challenge = answer.header("www-authenticate");
+    let challenge = challenge.unwrap_or_else(|| panic!("{case}: no challenge"));
+    let beginning = format!("Bearer realm=\"gatepost\", error=\"{error}\"");
+    assert!(challenge.starts_with(&beginning), "{case}: {challenge}");
+    let asks_for_scope = challenge.contains("scope=\"openid\"");
+    let is_about_scope = error == "insufficient_scope";
+    assert_eq!(asks_for_scope, is_about_scope, "{case}: {challenge}");
 }
 
 fn assert_dead(gatepost: &Gatepost, token: &str, case: &str) {
@@ -66,42 +61,29 @@ fn a_token_is_taken_from_the_header_or_a_form_body() {
     let token = access_token(&gatepost, &mut browser, "openid profile");
     let bearer = format!("Bearer {token}");
     let body = encode(&[("access_token", &token)]);
-    let lower = format!("bearer {token}");
-    let spaced = format!("BEARER   {token}");
-    let charset = (
-        "Content-Type",
-        "application/x-www-form-urlencoded; charset=utf-8",
-    );
+    let (lower, spaced) = (format!("bearer {token}"), format!("BEARER   {token}"));
+    let header = ("Authorization", &*bearer);
+    let json = ("Content-Type", "application/json");
+    let charset = format!("{}; charset=utf-8", FORM.1);
     let requests: [Sent; 8] = [
-        ("GET", &[("Authorization", &bearer)], ""),
+        ("GET", &[header], ""),
         ("GET", &[("Authorization", &lower)], ""),
         ("GET", &[("Authorization", &spaced)], ""),
-        ("POST", &[("Authorization", &bearer)], ""),
-        (
-            "POST",
-            &[
-                ("Authorization", &bearer),
-                ("Content-Type", "application/json"),
-            ],
-            "",
-        ),
-        ("POST", &[("Authorization", &bearer), FORM], "x=1"),
+        ("POST", &[header], ""),
+        ("POST", &[header, json], ""),
+        ("POST", &[header, FORM], "x=1"),
         ("POST", &[FORM], &body),
-        ("POST", &[charset], &body),
+        ("POST", &[("Content-Type", &charset)], &body),
     ];
     for (method, headers, body) in requests {
         let answer = send(&gatepost, method, PATH, headers, body);
-        assert_eq!(
-            answer.status,
-            200,
-            "{method} {headers:?}: {}",
-            answer.text()
-        );
-        assert_eq!(answer.header("content-type"), Some("application/json"));
+        let case = format!("{method} {headers:?}");
+        answer.assert_status_for(&case, 200);
+        answer.assert_header("content-type", "application/json");
         answer.assert_header("cache-control", "no-store");
         answer.assert_header("pragma", "no-cache");
         assert_eq!(answer.header("www-authenticate"), None);
-        assert_eq!(answer.json()["name"], "Alice Smith", "{method} {headers:?}");
+        answer.assert_member_for(&case, "name", "Alice Smith");
     }
     send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").assert_status(200);
 }
@@ -125,14 +107,12 @@ fn without_a_token_there_is_a_bare_challenge() {
         let answer = send(&gatepost, method, PATH, headers, body);
         assert_eq!(answer.status, 401, "{method} {headers:?} {body}");
         assert_eq!(answer.body.len(), 0, "{method} {headers:?} {body}");
-        assert_eq!(
-            answer.headers_named("www-authenticate"),
-            [
-                "Bearer realm=\"gatepost\"",
-                "DPoP algs=\"ES256 EdDSA Ed25519\""
-            ],
-            "{method} {headers:?}"
-        );
+        let challenges = answer.headers_named("www-authenticate");
+        let [bearer, dpop] = [
+            "Bearer realm=\"gatepost\"",
+            "DPoP algs=\"ES256 EdDSA Ed25519\"",
+        ];
+        assert_eq!(challenges, [bearer, dpop], "{method} {headers:?}");
     }
 }
 
@@ -142,10 +122,8 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid");
     let bearer = format!("Bearer {token}");
-    let (header, body) = (
-        ("Authorization", bearer.as_str()),
-        encode(&[("access_token", &token)]),
-    );
+    let header = ("Authorization", bearer.as_str());
+    let body = encode(&[("access_token", &token)]);
     let in_query = format!("{PATH}?{body}");
     let twice = format!("{body}&{body}");
     let not_b64 = format!("Bearer {token} x");
@@ -162,29 +140,17 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
     ];
     for (path, (method, headers, body)) in requests {
         let answer = send(&gatepost, method, path, headers, body);
-        assert_challenged(
-            &answer,
-            400,
-            "invalid_request",
-            &format!("{method} {path} {headers:?} {body}"),
-        );
+        let case = format!("{method} {path} {headers:?} {body}");
+        assert_challenged(&answer, 400, "invalid_request", &case);
     }
     for malformed in "access_token=%ff access_token=% x=%zz access_token=%00".split(' ') {
         let answer = send(&gatepost, "POST", PATH, &[FORM], malformed);
         answer.assert_refused(400, "invalid_request", malformed);
     }
-    for content_type in [
-        "application/json",
-        "text/plain",
-        "multipart/form-data; boundary=x",
-    ] {
-        let answer = send(
-            &gatepost,
-            "POST",
-            PATH,
-            &[("Content-Type", content_type)],
-            &body,
-        );
+    let boundary = "multipart/form-data; boundary=x";
+    for content_type in ["application/json", "text/plain", boundary] {
+        let headers = [("Content-Type", content_type)];
+        let answer = send(&gatepost, "POST", PATH, &headers, &body);
         answer.assert_refused(415, "invalid_request", content_type);
     }
     send(&gatepost, "POST", PATH, &[], &body).assert_refused(415, "invalid_request", "no type");
@@ -207,21 +173,14 @@ fn nothing_forged_is_believed() {
     let own = KeyPair::generate(KeySize::Rsa2048).unwrap();
     let by_own_key = |input: &[u8]| {
         let mut signature = vec![0; own.public_modulus_len()];
-        own.sign(
-            &RSA_PKCS1_SHA256,
-            &SystemRandom::new(),
-            input,
-            &mut signature,
-        )
-        .unwrap();
+        let random = SystemRandom::new();
+        let signed = own.sign(&RSA_PKCS1_SHA256, &random, input, &mut signature);
+        signed.unwrap();
         signature
     };
-    let by_hmac = |secret: Vec<u8>| {
-        move |input: &[u8]| {
-            hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), input)
-                .as_ref()
-                .to_vec()
-        }
+    let by_hmac = |secret: &[u8]| {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        move |input: &[u8]| hmac::sign(&key, input).as_ref().to_vec()
     };
     let unsigned = |_: &[u8]| Vec::new();
     let mut forged: Vec<String> = Vec::new();
@@ -231,34 +190,19 @@ fn nothing_forged_is_believed() {
     }
     forged.push(forge(&header, &claims, unsigned));
     let modulus = base64url(key["n"].as_str().unwrap());
-    for secret in [
-        modulus,
-        key["n"].as_str().unwrap().as_bytes().to_vec(),
-        key.to_string().into_bytes(),
-        Vec::from(b"x"),
-    ] {
-        forged.push(forge(
-            &with("alg", json!("HS256")),
-            &claims,
-            by_hmac(secret.clone()),
-        ));
+    let n = key["n"].as_str().unwrap();
+    for secret in [&modulus, n.as_bytes(), key.to_string().as_bytes(), b"x"] {
+        let hs256 = with("alg", json!("HS256"));
+        forged.push(forge(&hs256, &claims, by_hmac(secret)));
         forged.push(forge(&header, &claims, by_hmac(secret)));
     }
     forged.push(forge(&header, &claims, by_own_key));
     for alg in ["RS512", "PS256", "ES256", "EdDSA", "rs256"] {
         forged.push(forge(&with("alg", json!(alg)), &claims, by_own_key));
     }
-    let long = "k".repeat(4_000);
-    for kid in [
-        json!("../../dev/null"),
-        json!("' or 1=1--"),
-        json!(long),
-        json!(""),
-        json!(null),
-        json!(1),
-        json!([]),
-        json!({"a": 1}),
-    ] {
+    let texts = ["../../dev/null", "' or 1=1--", &"k".repeat(4_000), ""].map(|kid| json!(kid));
+    let others = [json!(null), json!(1), json!([]), json!({"a": 1})];
+    for kid in texts.into_iter().chain(others) {
         forged.push(forge(&with("kid", kid), &claims, by_own_key));
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -289,39 +233,35 @@ fn a_true_signature_is_good_for_what_it_signed_alone() {
     let all = tokens(&gatepost, &mut browser, "conf1", "openid profile");
     let token = all["access_token"].as_str().unwrap();
     let (mut header, claims) = decode_jwt(token);
-    let parts: Vec<&str> = token.split('.').collect();
+    let [head, body, signature] = token.split('.').collect::<Vec<_>>()[..] else {
+        panic!("{token}")
+    };
     let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     header["typ"] = json!("JWT");
     let mut other = claims.clone();
     other["scope"] = json!("openid profile email");
-    let flipped = damaged(parts[2]);
-    let forged = [
-        format!("{}.{}.{}", encoded(&header), parts[1], parts[2]),
-        format!("{}.{}.{}", parts[0], encoded(&other), parts[2]),
-        format!("{}.{}.{flipped}", parts[0], parts[1]),
-        format!("{}.{}", parts[0], parts[1]),
-        format!("{}.{}.", parts[0], parts[1]),
-        format!("{token}.{}", parts[2]),
-        format!(
-            "{}.{}.{}",
-            parts[0],
-            parts[1],
-            &parts[2][..parts[2].len() / 2]
-        ),
+    let (of_type, of_scope) = (encoded(&header), encoded(&other));
+    let (flipped, half) = (damaged(signature), &signature[..signature.len() / 2]);
+    let mut forged = vec![
+        format!("{of_type}.{body}.{signature}"),
+        format!("{head}.{of_scope}.{signature}"),
+        format!("{head}.{body}.{flipped}"),
+        format!("{head}.{body}"),
+        format!("{head}.{body}."),
+        format!("{token}.{signature}"),
+        format!("{head}.{body}.{half}"),
         format!("{token}="),
-        all["id_token"].as_str().unwrap().to_owned(),
-        String::from("garbage"),
-        String::from("a.b.c"),
-        String::from("..."),
-        String::from("gpa_"),
         format!("gpa_{}", "A".repeat(200)),
         "a".repeat(8_193),
     ];
+    let id_token = all["id_token"].as_str().unwrap();
+    let others = [id_token, "garbage", "a.b.c", "...", "gpa_"];
+    forged.extend(others.map(str::to_owned));
     for token in &forged {
         assert_dead(&gatepost, token, token);
     }
     assert_eq!(userinfo(&gatepost, token).status, 200);
-    assert!(!gatepost.log().contains(parts[2]), "a token in the log");
+    assert!(!gatepost.log().contains(signature), "a token in the log");
 }
 
 #[test]
@@ -334,10 +274,8 @@ fn tokens_of_another_installation_are_strangers() {
         let clients = [("byref", json!({"access_token_type": "reference"}))];
         there.apply(&with_clients(document(), &clients));
         let mut browser = signed_in(&there);
-        let foreign = tokens(&there, &mut browser, client_id, "openid")["access_token"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let foreign = tokens(&there, &mut browser, client_id, "openid");
+        let foreign = text(&foreign, "access_token").to_owned();
         assert_eq!(userinfo(&there, &foreign).status, 200);
         assert_dead(&here, &foreign, client_id);
     }
@@ -348,22 +286,14 @@ fn a_token_without_openid_or_without_a_user_is_not_enough() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let without = access_token(&gatepost, &mut browser, "orders.read");
-    assert_challenged(
-        &userinfo(&gatepost, &without),
-        403,
-        "insufficient_scope",
-        "no openid",
-    );
+    let is_not_enough = |token: &str, case: &str| {
+        assert_challenged(&userinfo(&gatepost, token), 403, "insufficient_scope", case);
+    };
+    is_not_enough(&without, "no openid");
     for client_id in ["conf1", "service"] {
         let form = [("grant_type", "client_credentials")];
-        let answer = gatepost.token(client_id, &form);
-        let own = answer.json()["access_token"].as_str().unwrap().to_owned();
-        assert_challenged(
-            &userinfo(&gatepost, &own),
-            403,
-            "insufficient_scope",
-            "a client's own token",
-        );
+        let own = gatepost.token(client_id, &form).json();
+        is_not_enough(text(&own, "access_token"), "a client's own token");
     }
     let elsewhere = access_token(&gatepost, &mut browser, "openid orders.read");
     userinfo(&gatepost, &elsewhere).assert_status_for("whatever its audience", 200);
@@ -371,27 +301,16 @@ fn a_token_without_openid_or_without_a_user_is_not_enough() {
 
 #[test]
 fn an_expired_token_is_refused_in_either_form() {
-    let clients = [
-        ("brief", json!({"access_token_lifetime": 1})),
-        (
-            "briefref",
-            json!({"access_token_lifetime": 1, "access_token_type": "reference"}),
-        ),
-    ];
+    let brief = json!({"access_token_lifetime": 1});
+    let by_reference = json!({"access_token_lifetime": 1, "access_token_type": "reference"});
+    let clients = [("brief", brief), ("briefref", by_reference)];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let mut browser = signed_in(&gatepost);
-    let issued: Vec<Value> = clients
-        .iter()
-        .map(|(client_id, _)| tokens(&gatepost, &mut browser, client_id, "openid"))
-        .collect();
+    let issued = clients.map(|(client_id, _)| tokens(&gatepost, &mut browser, client_id, "openid"));
     sleep(Duration::from_millis(1_100));
     for tokens in issued {
         assert!(tokens["expires_in"].as_i64().unwrap() <= 1);
-        assert_dead(
-            &gatepost,
-            tokens["access_token"].as_str().unwrap(),
-            "expired",
-        );
+        assert_dead(&gatepost, text(&tokens, "access_token"), "expired");
     }
 }
 
@@ -439,22 +358,13 @@ fn a_token_dies_with_what_it_stands_on() {
 fn a_revoked_token_takes_no_other_along() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let (first, second) = (
-        access_token(&gatepost, &mut browser, "openid"),
-        access_token(&gatepost, &mut browser, "openid"),
-    );
+    let [first, second] = [(); 2].map(|()| access_token(&gatepost, &mut browser, "openid"));
     let (_, claims) = decode_jwt(&first);
-    let (day, jti) = (
-        claims["exp"].as_i64().unwrap() / 86_400,
-        base64url(claims["jti"].as_str().unwrap()),
-    );
-    let day = i32::try_from(day).unwrap();
+    let day = i32::try_from(claims["exp"].as_i64().unwrap() / 86_400).unwrap();
+    let jti = base64url(text(&claims, "jti"));
     let revoke = "INSERT INTO revoked_tokens (day, jti) VALUES ($1, $2)";
-    gatepost
-        .database
-        .client()
-        .execute(revoke, &[&day, &jti])
-        .unwrap();
+    let mut client = gatepost.database.client();
+    client.execute(revoke, &[&day, &jti]).unwrap();
     assert_dead(&gatepost, &first, "revoked");
     assert_eq!(userinfo(&gatepost, &second).status, 200);
 }

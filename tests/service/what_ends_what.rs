@@ -15,15 +15,17 @@ use gatepost::store::{consents, user_ends};
 use serde_json::{Value, json};
 
 use crate::support::bound;
+use crate::support::claims::Says;
 use crate::support::flow::{
     access_token, authorize_path, code, decode_jwt, is_signed_in, lets_in, redeem, sign_in,
     signed_in, userinfo,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
-use crate::support::http::Browser;
+use crate::support::http::{Answer, Browser};
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
 use crate::support::phone::add_app;
 use crate::support::shared::Shared;
+use crate::support::tables::rows_of;
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -42,81 +44,29 @@ struct Scene {
     of_other_user: Value,
 }
 
-/// What there still is.
-#[derive(Debug, PartialEq)]
-struct Left {
-    session: bool,
-    code: bool,
-    grant: bool,
-    /// The refresh token of the grant, which has no `offline_access`.
-    in_session: bool,
-    offline: bool,
-    through_browser: bool,
-    of_other_client: bool,
-    of_other_user: bool,
-}
+/// Everything that hangs on alice's session at `conf1`. Of the grant without `offline_access` there
+/// are an access token and, in the session, a refresh token.
+const SIGNED_OUT: &str = "session code grant in_session through_browser";
 
-const ALL: Left = Left {
-    session: true,
-    code: true,
-    grant: true,
-    in_session: true,
-    offline: true,
-    through_browser: true,
-    of_other_client: true,
-    of_other_user: true,
-};
+/// Everything of alice.
+const ALICE_GONE: &str = "session code grant in_session offline through_browser of_other_client";
 
-const OFFLINE_GONE: Left = Left {
-    offline: false,
-    ..ALL
-};
+const ALL_BUT_THE_SESSION_GONE: &str =
+    "code grant in_session offline through_browser of_other_client";
 
-/// Everything that hangs on alice's session at `conf1` is over.
-const SIGNED_OUT: Left = Left {
-    session: false,
-    code: false,
-    grant: false,
-    in_session: false,
-    through_browser: false,
-    ..ALL
-};
+/// Everything of `conf1`.
+const CLIENT_GONE: &str = "code grant in_session offline through_browser of_other_user";
 
-/// Everything of alice is over.
-const ALICE_GONE: Left = Left {
-    offline: false,
-    of_other_client: false,
-    ..SIGNED_OUT
-};
-
-const ALL_BUT_THE_SESSION_GONE: Left = Left {
-    session: true,
-    ..ALICE_GONE
-};
-
-/// Everything of `conf1` is over.
-const CLIENT_GONE: Left = Left {
-    session: true,
-    offline: false,
-    of_other_user: false,
-    ..SIGNED_OUT
-};
-
-/// Everything that `conf1` has of alice is over.
-const PAIR_GONE: Left = Left {
-    of_other_user: true,
-    ..CLIENT_GONE
-};
+/// Everything that `conf1` has of alice.
+const PAIR_GONE: &str = "code grant in_session offline through_browser";
 
 /// `conf1` also gets tokens through the browser, and a refresh token by each sign-in.
 fn document() -> Value {
     let mut document = offline::document();
     let conf1 = client(&mut document, "conf1");
     conf1["response_types"] = json!(["code", "id_token token"]);
-    conf1["grant_types"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!("implicit"));
+    let grant_types = conf1["grant_types"].as_array_mut().unwrap();
+    grant_types.push(json!("implicit"));
     conf1["allow_access_tokens_via_browser"] = json!(true);
     conf1["refresh_token_without_offline_access"] = json!(true);
     document
@@ -141,10 +91,8 @@ fn scene_at(gatepost: Shared) -> Scene {
     let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
     let offline = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let implicit = [("response_type", "id_token token"), ("prompt", "none")];
-    let through_browser = browser
-        .get(&authorize_path("conf1", RP1, &implicit))
-        .fragment()["access_token"]
-        .clone();
+    let answer = browser.get(&authorize_path("conf1", RP1, &implicit));
+    let through_browser = answer.fragment()["access_token"].clone();
     let of_other_client = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let code = CONF1.code(&mut browser, &[]);
     Scene {
@@ -163,39 +111,45 @@ fn scene_at(gatepost: Shared) -> Scene {
 fn tokens_of_bob(gatepost: &Gatepost) -> Value {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    let answer = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    sign_in(&mut browser, &page, "bob", BOB_PASSWORD).assert_status(303);
     CONF1.tokens(gatepost, &mut browser, OFFLINE)
 }
 
 impl Scene {
-    /// Looks at everything. Each look uses what it looks at, so this is the last thing a test does.
-    fn left(&mut self) -> Left {
+    /// What is over. Each look uses what it looks at, so this is the last thing a test does.
+    fn over(&mut self) -> String {
         // By a client that no row is about.
         let path = authorize_path(REUSE.client_id, REUSE.redirect_uri, &[("prompt", "none")]);
         let answer = self.browser.get(&path).query();
         let session = answer.contains_key("code");
         assert!(session || answer["error"] == "login_required", "{answer:?}");
-        Left {
-            session,
-            code: CONF1.redeem(&self.gatepost, &self.code).status == 200,
-            grant: userinfo(&self.gatepost, access(&self.online)).status == 200,
-            in_session: CONF1.refresh(&self.gatepost, refresh(&self.online)).status == 200,
-            offline: self.lives(CONF1, &self.offline),
-            through_browser: userinfo(&self.gatepost, &self.through_browser).status == 200,
-            of_other_client: self.lives(CONF2, &self.of_other_client),
-            of_other_user: self.lives(CONF1, &self.of_other_user),
-        }
+        let gatepost = &self.gatepost;
+        let mut over = Vec::new();
+        let mut look = |what, lives: bool| {
+            if !lives {
+                over.push(what);
+            }
+        };
+        let is_good = |answer: Answer| answer.status == 200;
+        look("session", session);
+        look("code", is_good(CONF1.redeem(gatepost, &self.code)));
+        look("grant", is_good(userinfo(gatepost, access(&self.online))));
+        let refreshed = CONF1.refresh(gatepost, refresh(&self.online));
+        look("in_session", is_good(refreshed));
+        look("offline", self.lives(CONF1, &self.offline));
+        let told = userinfo(gatepost, &self.through_browser);
+        look("through_browser", is_good(told));
+        look("of_other_client", self.lives(CONF2, &self.of_other_client));
+        look("of_other_user", self.lives(CONF1, &self.of_other_user));
+        over.join(" ")
     }
 
     /// Access token and refresh token of a grant go together.
     fn lives(&self, party: Party, tokens: &Value) -> bool {
         let told = userinfo(&self.gatepost, access(tokens)).status;
         let refreshed = party.refresh(&self.gatepost, refresh(tokens)).status;
-        assert!(
-            (told, refreshed) == (200, 200) || (told, refreshed) == (401, 400),
-            "{told} {refreshed}"
-        );
+        let both = (told, refreshed);
+        assert!([(200, 200), (401, 400)].contains(&both), "{both:?}");
         told == 200
     }
 
@@ -223,7 +177,7 @@ impl Scene {
 
 #[test]
 fn nothing_ends_by_itself() {
-    assert_eq!(scene().left(), ALL);
+    assert_eq!(scene().over(), "");
 }
 
 #[test]
@@ -231,7 +185,7 @@ fn signing_out_ends_the_session_and_all_but_offline_grants() {
     let mut scene = scene();
     let page = scene.browser.get("/logout");
     scene.browser.submit(&page, &[("decision", "sign_out")]);
-    assert_eq!(scene.left(), SIGNED_OUT);
+    assert_eq!(scene.over(), SIGNED_OUT);
 }
 
 #[test]
@@ -244,7 +198,7 @@ fn ending_a_session_by_command_does_the_same() {
     assert_eq!(scene.list(&["session", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.list(&["session", "list"]).len(), 1);
     assert_eq!(scene.events("session_ended"), 1);
-    assert_eq!(scene.left(), SIGNED_OUT);
+    assert_eq!(scene.over(), SIGNED_OUT);
 }
 
 #[test]
@@ -254,18 +208,12 @@ fn a_browser_that_cannot_prove_its_key_is_signed_out_until_it_can_and_nothing_el
         "UPDATE sessions SET bound_to = sha256('key'), bound_at = now() - interval '31 seconds'";
     let mut refused = scene();
     refused.run(since);
-    assert_eq!(
-        refused.left(),
-        Left {
-            session: false,
-            ..ALL
-        }
-    );
+    assert_eq!(refused.over(), "session");
     drop(refused);
     let mut back = scene();
     back.run(since);
     back.run("UPDATE sessions SET bound_at = now()");
-    assert_eq!(back.left(), ALL);
+    assert_eq!(back.over(), "");
 }
 
 #[test]
@@ -273,37 +221,25 @@ fn a_session_that_runs_out_leaves_what_it_gave() {
     let mut scene = scene();
     // A server tells the time to a few milliseconds.
     scene.run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
-    assert_eq!(
-        scene.left(),
-        Left {
-            session: false,
-            in_session: false,
-            ..ALL
-        }
-    );
+    assert_eq!(scene.over(), "session in_session");
 }
 
 #[test]
 fn another_password_ends_everything_of_the_user() {
     let mut scene = own_scene();
-    scene.gatepost.run_well(
-        &["user", "password", "alice"],
-        "quite another long password",
-    );
-    assert_eq!(scene.left(), ALICE_GONE);
+    let new = "quite another long password";
+    scene.gatepost.run_well(&["user", "password", "alice"], new);
+    assert_eq!(scene.over(), ALICE_GONE);
 }
 
 #[test]
 fn revoking_a_user_ends_everything_of_theirs_at_once() {
     let mut scene = scene();
-    assert!(
-        scene
-            .command(&["user", "revoke", "ALICE"])
-            .contains("alice")
-    );
+    let told = scene.command(&["user", "revoke", "ALICE"]);
+    told.assert_says("alice");
     assert_eq!(scene.list(&["grant", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.events("user_revoked"), 1);
-    assert_eq!(scene.left(), ALICE_GONE);
+    assert_eq!(scene.over(), ALICE_GONE);
 }
 
 #[test]
@@ -314,7 +250,7 @@ fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
         document["users"][0]["enabled"] = json!(enabled);
         scene.gatepost.apply(&document);
     }
-    assert_eq!(scene.left(), ALICE_GONE);
+    assert_eq!(scene.over(), ALICE_GONE);
 }
 
 const RUN_OUT: &str = "UPDATE users SET valid_until = clock_timestamp() WHERE username = 'alice'";
@@ -366,7 +302,7 @@ fn whose_time_ran_out_has_nothing_left_and_gets_nothing_back_by_a_later_date() {
         let link = scene.command(&["user", "reset", "alice"]);
         end(&mut scene);
         scene.browser.visit(link.trim()).assert_status_for(way, 400);
-        assert_eq!(scene.left(), ALICE_GONE, "{way}");
+        assert_eq!(scene.over(), ALICE_GONE, "{way}");
     }
 }
 
@@ -402,9 +338,8 @@ fn what_is_given_while_the_end_is_known_ends_no_later() {
     let end = "SELECT floor(extract(epoch FROM min(valid_until)))::int8 FROM users";
     let end: i64 = scene.gatepost.database.value(end, &[]);
     let redeemed = CONF1.redeem(&scene.gatepost, &scene.code).json();
-    let refreshed = CONF1
-        .refresh(&scene.gatepost, refresh(&scene.offline))
-        .json();
+    let refreshed = CONF1.refresh(&scene.gatepost, refresh(&scene.offline));
+    let refreshed = refreshed.json();
     let implicit = [("response_type", "id_token token"), ("prompt", "none")];
     let path = authorize_path("conf1", RP1, &implicit);
     let through_browser = json!(scene.browser.get(&path).fragment());
@@ -424,7 +359,7 @@ fn whoever_moves_to_another_tenant_takes_nothing_along() {
     let mut scene = scene_of(&document);
     document["users"][0]["tenant"] = json!("acme");
     scene.gatepost.apply(&document);
-    assert_eq!(scene.left(), ALICE_GONE);
+    assert_eq!(scene.over(), ALICE_GONE);
 }
 
 #[test]
@@ -443,7 +378,7 @@ fn who_is_enabled_again_signs_in_at_once_and_what_they_get_can_be_revoked() {
 fn what_names_a_user_who_is_not_there_is_dead() {
     let mut scene = own_scene();
     scene.run("DELETE FROM users WHERE username = 'alice'");
-    assert_eq!(scene.left(), ALICE_GONE);
+    assert_eq!(scene.over(), ALICE_GONE);
 }
 
 #[test]
@@ -453,7 +388,7 @@ fn revoking_a_client_ends_everything_of_it_at_once() {
     assert_eq!(scene.list(&["grant", "list", "--client", "conf1"]).len(), 0);
     assert_eq!(scene.list(&["grant", "list"]).len(), 1);
     assert_eq!(scene.events("client_revoked"), 1);
-    assert_eq!(scene.left(), CLIENT_GONE);
+    assert_eq!(scene.over(), CLIENT_GONE);
 }
 
 #[test]
@@ -464,7 +399,7 @@ fn a_disabled_client_gets_nothing_back_by_being_enabled_again() {
         client(&mut document, "conf1")["enabled"] = json!(enabled);
         scene.gatepost.apply(&document);
     }
-    assert_eq!(scene.left(), CLIENT_GONE);
+    assert_eq!(scene.over(), CLIENT_GONE);
 }
 
 #[test]
@@ -474,7 +409,7 @@ fn a_client_that_was_removed_gets_nothing_back_by_being_registered_again() {
     scene.gatepost.settle();
     assert_eq!(userinfo(&scene.gatepost, access(&scene.online)).status, 401);
     scene.gatepost.apply(&document());
-    assert_eq!(scene.left(), CLIENT_GONE);
+    assert_eq!(scene.over(), CLIENT_GONE);
 }
 
 #[test]
@@ -486,7 +421,7 @@ fn withdrawing_consent_ends_everything_between_the_two() {
     };
     let store = scene.gatepost.database.store();
     consents::withdraw(&store, &scene.alice(), &ClientId::new("conf1"), &event).unwrap();
-    assert_eq!(scene.left(), PAIR_GONE);
+    assert_eq!(scene.over(), PAIR_GONE);
 }
 
 #[test]
@@ -505,11 +440,9 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
             ("new_password", new),
             ("new_password_again", new),
         ];
-        scene
-            .browser
-            .submit_to("/account", &page, &form)
-            .assert_says_for(decision, "role=\"status\"");
-        assert_eq!(scene.left(), left, "{decision}");
+        let done = scene.browser.submit_to("/account", &page, &form);
+        done.assert_says_for(decision, "role=\"status\"");
+        assert_eq!(scene.over(), left, "{decision}");
     }
 }
 
@@ -517,7 +450,7 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
 fn the_first_factor_ends_everything_but_its_own_session() {
     let mut scene = own_scene();
     add_app(&mut scene.browser, 0);
-    assert_eq!(scene.left(), ALL_BUT_THE_SESSION_GONE);
+    assert_eq!(scene.over(), ALL_BUT_THE_SESSION_GONE);
 }
 
 #[test]
@@ -529,39 +462,29 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
     let mut browser = signed_in(&gatepost);
     let before = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let in_flight = CONF2.code(&mut browser, &[]);
-    let not_needed = CONF1.tokens_with(
-        &gatepost,
-        &mut browser,
-        &[("scope", OFFLINE), ("prompt", "consent")],
-    );
+    let asked = [("scope", OFFLINE), ("prompt", "consent")];
+    let not_needed = CONF1.tokens_with(&gatepost, &mut browser, &asked);
     let before = CONF2.refresh(&gatepost, refresh(&before)).json();
     gatepost.run_sql("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
-    CONF2
-        .refresh(&gatepost, refresh(&before))
-        .assert_member("error", "invalid_grant");
-    CONF2
-        .redeem(&gatepost, &in_flight)
-        .assert_member("error", "invalid_grant");
+    let refused = CONF2.refresh(&gatepost, refresh(&before));
+    refused.assert_member("error", "invalid_grant");
+    let refused = CONF2.redeem(&gatepost, &in_flight);
+    refused.assert_member("error", "invalid_grant");
     userinfo(&gatepost, access(&before)).assert_status_for("until it expires", 200);
-    CONF1
-        .refresh(&gatepost, refresh(&not_needed))
-        .assert_status_for("nobody need be asked for this client", 200);
+    let refreshed = CONF1.refresh(&gatepost, refresh(&not_needed));
+    refreshed.assert_status_for("nobody need be asked for this client", 200);
     // What is allowed afterwards stands, remembered or not; what stood on the old consent does not
     // come back with it.
-    let page = browser.visit(&authorize_path(
-        "conf2",
-        CONF2.redirect_uri,
-        &[("scope", OFFLINE)],
-    ));
+    let path = authorize_path("conf2", CONF2.redirect_uri, &[("scope", OFFLINE)]);
+    let page = browser.visit(&path);
     let answer = browser.decide(&page, "allow", &["profile", "offline_access"], false);
     let once = CONF2.redeem(&gatepost, &answer.query()["code"]).json();
     let once = CONF2.refresh(&gatepost, refresh(&once)).json();
     let anew = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&once)).status, 200);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&anew)).status, 200);
-    CONF2
-        .refresh(&gatepost, refresh(&before))
-        .assert_member("error", "invalid_grant");
+    let refused = CONF2.refresh(&gatepost, refresh(&before));
+    refused.assert_member("error", "invalid_grant");
 }
 
 #[test]
@@ -570,7 +493,7 @@ fn a_role_taken_away_ends_all_that_a_client_has_that_asks_for_it() {
     client(&mut registered, "conf1")["allowed_roles"] = json!(["admin", "user"]);
     let mut scene = scene_of(&registered);
     scene.command(&["user", "set", "alice", "role=guest"]);
-    assert_eq!(scene.left(), PAIR_GONE);
+    assert_eq!(scene.over(), PAIR_GONE);
 }
 
 #[test]
@@ -579,7 +502,7 @@ fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() 
     let mut registered = document();
     client(&mut registered, "conf1")["minimum_acr"] = json!("2");
     scene.gatepost.apply(&registered);
-    assert_eq!(scene.left(), CLIENT_GONE);
+    assert_eq!(scene.over(), CLIENT_GONE);
 }
 
 /// A change, its undoing, and which of three things end with it: a code in flight, an access token,
@@ -680,28 +603,26 @@ pub const CHANGES: [Change; 19] = [
 
 pub const WIDE: &str = "openid profile offline_access orders.read";
 
-/// Whether a refresh token lives, by each rule that says so: they must agree.
-fn can_refresh(gatepost: &Gatepost, token: &str) -> bool {
-    let told = REUSE.post(
-        &mut gatepost.connect(),
-        "/connect/introspect",
-        &[("token", token)],
-    );
-    let rules = [
+/// Whether a refresh token lives: what introspection, the statement of the refresh alone, and the
+/// grant that is read first say.
+fn rules(party: Party, gatepost: &Gatepost, token: &str) -> [bool; 3] {
+    let form = [("token", token)];
+    let told = party.post(&mut gatepost.connect(), "/connect/introspect", &form);
+    let alone = party.refresh(gatepost, token);
+    let read_first = party.refresh_with(gatepost, token, &[("scope", "openid")]);
+    [
         told.status == 200 && told.json()["active"] == true,
-        REUSE.refresh(gatepost, token).status == 200,
-        REUSE
-            .refresh_with(gatepost, token, &[("scope", "openid")])
-            .status
-            == 200,
-    ];
-    assert!(
-        rules.iter().all(|rule| *rule == rules[0]),
-        "introspection, the statement alone, the grant read first: {rules:?}"
-    );
-    rules[0]
+        alone.status == 200,
+        read_first.status == 200,
+    ]
 }
 
+/// The same, where they must agree.
+fn can_refresh(gatepost: &Gatepost, token: &str) -> bool {
+    let rules = rules(REUSE, gatepost, token);
+    assert!(rules.iter().all(|rule| *rule == rules[0]), "{rules:?}");
+    rules[0]
+}
 #[test]
 fn what_is_undone_comes_back_and_every_rule_says_the_same() {
     let gatepost = Gatepost::start_with(&offline::document(), &[]);
@@ -716,22 +637,17 @@ fn what_is_undone_comes_back_and_every_rule_says_the_same() {
          SELECT sub, 'reuse', '{openid,profile,offline_access,orders.read}', '{}' FROM users WHERE username = 'alice'",
     );
     let tokens = REUSE.tokens(&gatepost, &mut browser, WIDE);
-    for Change {
-        name,
-        done,
-        undone,
-        ends,
-    } in CHANGES
-    {
+    for change_made in CHANGES {
+        let Change { name, ends, .. } = change_made;
         let code = REUSE.code(&mut browser, &[("scope", WIDE)]);
-        change(done);
+        change(change_made.done);
         let lives = [
             REUSE.redeem(&gatepost, &code).status == 200,
             userinfo(&gatepost, access(&tokens)).status == 200,
             can_refresh(&gatepost, refresh(&tokens)),
         ];
         assert_eq!(lives, ends.map(|ends| !ends), "{name}");
-        change(undone);
+        change(change_made.undone);
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200, "{name}");
         assert!(can_refresh(&gatepost, refresh(&tokens)), "{name}, undone");
     }
@@ -766,16 +682,7 @@ fn a_refresh_token_without_offline_access_ends_with_its_session_as_every_rule_sa
         token = refresh(&answer.json()).to_owned();
     }
     assert_eq!(session(), before, "a refresh does not lengthen the session");
-    let rules = |token: &str| {
-        [
-            CONF1.introspect(&gatepost, token)["active"] == true,
-            CONF1.refresh(&gatepost, token).status == 200,
-            CONF1
-                .refresh_with(&gatepost, token, &[("scope", "openid")])
-                .status
-                == 200,
-        ]
-    };
+    let rules = |token: &str| rules(CONF1, &gatepost, token);
     #[rustfmt::skip]
     let changes = [
         ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
@@ -828,11 +735,9 @@ fn a_line_of_the_master_secret_that_is_removed_ends_what_it_sealed_and_no_sessio
 fn an_id_token_sent_without_a_browser_ends_the_session_as_signing_out_does() {
     let mut scene = scene();
     let hint = member(&scene.online, "id_token");
-    scene
-        .gatepost
-        .get(&format!("/connect/endsession?id_token_hint={hint}"))
-        .assert_status(200);
-    assert_eq!(scene.left(), SIGNED_OUT);
+    let path = format!("/connect/endsession?id_token_hint={hint}");
+    scene.gatepost.get(&path).assert_status(200);
+    assert_eq!(scene.over(), SIGNED_OUT);
 }
 
 #[test]
@@ -842,7 +747,7 @@ fn a_code_that_comes_twice_ends_what_it_gave_and_no_more() {
     let gave = CONF1.redeem(&scene.gatepost, &code).json();
     assert_eq!(CONF1.redeem(&scene.gatepost, &code).status, 400);
     assert!(!scene.lives(CONF1, &gave));
-    assert_eq!(scene.left(), ALL);
+    assert_eq!(scene.over(), "");
 }
 
 #[test]
@@ -856,28 +761,26 @@ fn a_code_that_comes_again_with_another_redirect_uri_ends_what_it_gave() {
     };
     elsewhere.redeem(&scene.gatepost, &code).assert_status(400);
     assert!(!scene.lives(CONF1, &gave));
-    assert_eq!(scene.left(), ALL);
+    assert_eq!(scene.over(), "");
 }
 
 #[test]
 fn a_replayed_refresh_token_ends_its_grant_and_no_more() {
     let mut scene = scene();
-    let second = CONF1
-        .refresh(&scene.gatepost, refresh(&scene.offline))
-        .json();
+    let second = CONF1.refresh(&scene.gatepost, refresh(&scene.offline));
+    let second = second.json();
     CONF1.refresh(&scene.gatepost, refresh(&second));
-    CONF1
-        .refresh(&scene.gatepost, refresh(&scene.offline))
-        .assert_status(400);
+    let again = CONF1.refresh(&scene.gatepost, refresh(&scene.offline));
+    again.assert_status(400);
     assert!(!scene.lives(CONF1, &second));
-    assert_eq!(scene.left(), OFFLINE_GONE);
+    assert_eq!(scene.over(), "offline");
 }
 
 #[test]
 fn revoking_a_refresh_token_ends_its_grant_and_no_more() {
     let mut scene = scene();
     CONF1.revoke(&scene.gatepost, refresh(&scene.offline));
-    assert_eq!(scene.left(), OFFLINE_GONE);
+    assert_eq!(scene.over(), "offline");
 }
 
 #[test]
@@ -885,17 +788,15 @@ fn revoking_a_grant_by_command_ends_it_and_no_more() {
     let mut scene = scene();
     let grants = scene.list(&["grant", "list", "--user", "alice", "--client", "conf1"]);
     assert_eq!(grants.len(), 2);
-    let offline = grants
-        .iter()
-        .find(|grant| grant["offline"] == true)
-        .unwrap();
+    let mut grants = grants.iter();
+    let offline = grants.find(|grant| grant["offline"] == true).unwrap();
     assert_eq!(offline["scope"], OFFLINE);
     let name = offline["grant"].as_str().unwrap();
     scene.command(&["grant", "revoke", name]);
     let again = scene.gatepost.run(&["grant", "revoke", name], "");
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(scene.events("grant_revoked"), 1);
-    assert_eq!(scene.left(), OFFLINE_GONE);
+    assert_eq!(scene.over(), "offline");
 }
 
 #[test]
@@ -904,98 +805,58 @@ fn revoking_an_access_token_ends_that_token_alone() {
     CONF1.revoke(&scene.gatepost, access(&scene.online));
     CONF1.revoke(&scene.gatepost, access(&scene.offline));
     userinfo(&scene.gatepost, access(&scene.offline)).assert_status(401);
-    scene.offline = CONF1
-        .refresh(&scene.gatepost, refresh(&scene.offline))
-        .json();
+    let refreshed = CONF1.refresh(&scene.gatepost, refresh(&scene.offline));
+    scene.offline = refreshed.json();
     CONF1.revoke(&scene.gatepost, &scene.through_browser);
-    assert_eq!(
-        scene.left(),
-        Left {
-            grant: false,
-            through_browser: false,
-            ..ALL
-        }
-    );
+    assert_eq!(scene.over(), "grant through_browser");
 }
 
 #[test]
 fn revoking_everything_ends_everything() {
     let mut scene = scene();
     let form = [("grant_type", "client_credentials")];
-    let of_client = CONF1
-        .post(&mut scene.gatepost.connect(), "/connect/token", &form)
-        .json();
+    let of_client = CONF1.post(&mut scene.gatepost.connect(), "/connect/token", &form);
+    let of_client = of_client.json();
     let unsaid = scene.gatepost.run(&["revoke"], "");
     assert_eq!(unsaid.status.code(), Some(2));
-    assert_eq!(
-        CONF1.introspect(&scene.gatepost, access(&of_client))["active"],
-        true
-    );
+    let is_active = || CONF1.introspect(&scene.gatepost, access(&of_client))["active"].clone();
+    assert_eq!(is_active(), true);
     scene.command(&["revoke", "--everything"]);
-    assert_eq!(
-        CONF1.introspect(&scene.gatepost, access(&of_client))["active"],
-        false
-    );
+    assert_eq!(is_active(), false);
     assert_eq!(scene.list(&["grant", "list"]).len(), 0);
     assert_eq!(scene.list(&["session", "list"]).len(), 0);
     assert_eq!(scene.events("everything_revoked"), 1);
-    assert_eq!(
-        scene.left(),
-        Left {
-            of_other_user: false,
-            ..ALICE_GONE
-        }
-    );
+    assert_eq!(scene.over(), format!("{ALICE_GONE} of_other_user"));
 }
 
 #[test]
 fn commands_that_revoke_nothing_say_so() {
     let gatepost = Gatepost::prepare(&[]);
     let missing = "AABRKQAAAAAAAAAAAAAAAAAAAAA";
-    for (arguments, code, said) in [
-        (
-            &["user", "revoke", "nobody"][..],
-            1,
-            "there is no user \"nobody\"",
-        ),
-        (
-            &["client", "revoke", "nobody"],
-            1,
-            "there is no client \"nobody\"",
-        ),
-        (&["grant", "revoke", "x"], 2, "GRANT must be as"),
-        (&["grant", "revoke", missing], 1, "there is no such grant"),
-        (&["session", "end", "x"], 2, "SID must be as"),
-        (&["session", "end", missing], 1, "there is no such session"),
-        (
-            &["grant", "list", "--user", "nobody"],
-            1,
-            "there is no user",
-        ),
-        (&["revoke"], 2, "needs --everything"),
-    ] {
-        let answer = gatepost.run(arguments, "");
+    for [line, code, said] in rows_of(&format!(
+        "
+        user revoke nobody       | 1 | there is no user \"nobody\"
+        client revoke nobody     | 1 | there is no client \"nobody\"
+        grant revoke x           | 2 | GRANT must be as
+        grant revoke {missing}   | 1 | there is no such grant
+        session end x            | 2 | SID must be as
+        session end {missing}    | 1 | there is no such session
+        grant list --user nobody | 1 | there is no user
+        revoke                   | 2 | needs --everything
+        "
+    )) {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let answer = gatepost.run(&arguments, "");
         let stderr = String::from_utf8_lossy(&answer.stderr).into_owned();
-        assert!(
-            answer.status.code() == Some(code) && stderr.contains(said),
-            "{arguments:?}: {stderr}"
-        );
+        stderr.assert_says_for(line, said);
+        assert_eq!(answer.status.code(), code.parse().ok(), "{line}: {stderr}");
     }
-    for words in [
-        &["grant", "revoke"][..],
-        &["session", "end"],
-        &["user", "revoke"],
-        &["client", "revoke"],
-        &["revoke"],
-    ] {
-        let help = gatepost.run_well(&[words, &["--help"]].concat(), "");
-        assert!(help.contains("Example:\n  gatepost "), "{help}");
+    for line in "grant revoke|session end|user revoke|client revoke|revoke".split('|') {
+        let help = gatepost.run_line(&format!("{line} --help"));
+        help.assert_says("Example:\n  gatepost ");
     }
-    assert!(
-        gatepost
-            .run_line("grant list")
-            .starts_with("GRANT  CLIENT_ID")
-    );
+    let listed = gatepost.run_line("grant list");
+    assert!(listed.starts_with("GRANT  CLIENT_ID"), "{listed}");
 }
 
 #[test]

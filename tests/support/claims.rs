@@ -115,6 +115,33 @@ impl Answer {
         assert!(!says, "{case} has {words}: {}", self.shown());
     }
 
+    /// It sets no cookie that has these words.
+    #[track_caller]
+    pub fn assert_sets_none(&self, words: &str) {
+        let cookies = self.headers_named("set-cookie");
+        let sets = cookies.iter().any(|cookie| cookie.contains(words));
+        assert!(!sets, "{cookies:?} have {words}: {}", self.shown());
+    }
+
+    /// The code that it brings to a client.
+    #[track_caller]
+    pub fn code(&self) -> String {
+        let code = self.query().remove("code");
+        code.unwrap_or_else(|| panic!("no code: {}", self.shown()))
+    }
+
+    /// It has all of these words, between which bars stand.
+    #[track_caller]
+    pub fn assert_says_each(&self, words: &str) {
+        self.text().assert_says_each(words);
+    }
+
+    /// It has none of these words, between which bars stand.
+    #[track_caller]
+    pub fn assert_says_none(&self, words: &str) {
+        self.text().assert_says_none(words);
+    }
+
     /// It is a JSON refusal by that name. For those whose members another claim looks at.
     #[track_caller]
     pub fn assert_error(&self, status: u16, error: &str) {
@@ -150,6 +177,8 @@ pub trait Says {
     fn assert_says_for(&self, case: impl Display, words: &str);
     fn assert_says_not(&self, words: &str);
     fn assert_says_not_for(&self, case: impl Display, words: &str);
+    fn assert_says_each(&self, words: &str);
+    fn assert_says_none(&self, words: &str);
 }
 
 impl Says for str {
@@ -171,6 +200,20 @@ impl Says for str {
     #[track_caller]
     fn assert_says_not_for(&self, case: impl Display, words: &str) {
         assert!(!self.contains(words), "{case} has {words}: {self}");
+    }
+
+    #[track_caller]
+    fn assert_says_each(&self, words: &str) {
+        words
+            .split(" | ")
+            .for_each(|words| self.assert_says(words.trim()));
+    }
+
+    #[track_caller]
+    fn assert_says_none(&self, words: &str) {
+        words
+            .split(" | ")
+            .for_each(|words| self.assert_says_not(words.trim()));
     }
 }
 

@@ -120,11 +120,7 @@ pub fn signed_in(gatepost: &Gatepost) -> Browser {
 
 /// A fresh code for a request of a signed-in browser that needs no page.
 pub fn code(browser: &mut Browser, path: &str) -> String {
-    let answer = browser.get(path);
-    answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("no code in {}", answer.location()))
+    browser.get(path).code()
 }
 
 /// Redeems a code as `conf1`.

@@ -446,6 +446,11 @@ impl Gatepost {
         }
     }
 
+    /// The whole address of a path below the issuer.
+    pub fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+
     /// The path of the issuer; empty when it has none.
     pub fn base_path(&self) -> &str {
         let authority = self

@@ -95,13 +95,22 @@ impl House {
         person
     }
 
+    /// Their account page.
+    pub fn account(&self, person: &mut Traveller) -> Answer {
+        person.get(&self.address("/account"))
+    }
+
+    pub fn run_sql(&self, sql: &str) {
+        self.gatepost.run_sql(sql);
+    }
+
     pub fn alice(&self) -> Traveller {
         self.signed_in("alice", ALICE_PASSWORD)
     }
 
     /// One of the account page's forms.
     pub fn post(&self, person: &mut Traveller, form: &[(&str, &str)]) -> Answer {
-        let page = person.get(&self.address("/account"));
+        let page = self.account(person);
         self.browser(person).submit_to("/account", &page, form)
     }
 
@@ -126,7 +135,7 @@ impl House {
 
     /// What a form of the account page calls the account at the provider with that display name.
     pub fn identity(&self, person: &mut Traveller, display_name: &str) -> String {
-        let page = person.get(&self.address("/account")).text();
+        let page = self.account(person).text();
         let item = page.split("<li>").find(|item| {
             item.contains("value=\"unlink\"")
                 && item.contains(&format!("<bdi>{display_name}</bdi>"))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{VERIFIER, authorize_path, basic, signed_in};
+use super::flow::{VERIFIER, authorize_path, basic, issued, signed_in};
 use super::gatepost::{self, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS};
 use super::http::{Answer, Browser, Connection};
 use super::shared::Shared;
@@ -110,8 +110,8 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 /// The client of that name in a document, to be changed.
 pub fn client<'a>(document: &'a mut Value, client_id: &str) -> &'a mut Value {
     let clients = document["clients"].as_array_mut().unwrap();
+    let mut clients = clients.iter_mut();
     clients
-        .iter_mut()
         .find(|client| client["client_id"] == client_id)
         .unwrap()
 }
@@ -120,17 +120,27 @@ impl Party {
     /// Posts a form as this client.
     pub fn post(&self, connection: &mut Connection, path: &str, form: &[(&str, &str)]) -> Answer {
         match self.secret {
-            Some(secret) => connection.post(
-                path,
-                &[("Authorization", &basic(self.client_id, secret))],
-                form,
-            ),
-            None => connection.post(
-                path,
-                &[],
-                &[form, &[("client_id", self.client_id)]].concat(),
-            ),
+            Some(secret) => {
+                let header = basic(self.client_id, secret);
+                connection.post(path, &[("Authorization", &header)], form)
+            }
+            None => {
+                let name = ("client_id", self.client_id);
+                connection.post(path, &[], &[form, &[name]].concat())
+            }
         }
+    }
+
+    /// The same over a connection of its own.
+    pub fn ask(&self, gatepost: &Gatepost, path: &str, form: &[(&str, &str)]) -> Answer {
+        self.post(&mut gatepost.connect(), path, form)
+    }
+
+    /// An access token of the client's own.
+    #[track_caller]
+    pub fn of_itself(&self, gatepost: &Gatepost) -> String {
+        let form = [("grant_type", "client_credentials")];
+        access(&issued(&self.ask(gatepost, "/connect/token", &form))).to_owned()
     }
 
     /// Gets tokens by the code flow for a browser that is signed in; consent is given where it is
@@ -147,9 +157,7 @@ impl Party {
         changes: &[(&str, &str)],
     ) -> Value {
         let code = self.code(browser, changes);
-        let answer = self.redeem(gatepost, &code);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()
+        issued(&self.redeem(gatepost, &code))
     }
 
     /// A code for this client.
@@ -163,10 +171,7 @@ impl Party {
             let optional: Vec<&str> = scope.split(' ').filter(|name| *name != "openid").collect();
             answer = browser.decide(&answer, "allow", &optional, true);
         }
-        answer
-            .query()
-            .remove("code")
-            .unwrap_or_else(|| panic!("no code in {}", answer.location()))
+        answer.code()
     }
 
     /// Redeems a code.
@@ -177,7 +182,7 @@ impl Party {
             ("redirect_uri", self.redirect_uri),
             ("code_verifier", VERIFIER),
         ];
-        self.post(&mut gatepost.connect(), "/connect/token", &form)
+        self.ask(gatepost, "/connect/token", &form)
     }
 
     /// Refreshes.
@@ -199,24 +204,14 @@ impl Party {
         refresh_token: &str,
         further: &[(&str, &str)],
     ) -> Answer {
-        let form = [
-            &[
-                ("grant_type", "refresh_token"),
-                ("refresh_token", refresh_token),
-            ],
-            further,
-        ]
-        .concat();
-        self.post(&mut gatepost.connect(), "/connect/token", &form)
+        let token = ("refresh_token", refresh_token);
+        let form = [&[("grant_type", "refresh_token"), token], further].concat();
+        self.ask(gatepost, "/connect/token", &form)
     }
 
     /// Revokes a token, which must be acknowledged.
     pub fn revoke(&self, gatepost: &Gatepost, token: &str) {
-        let answer = self.post(
-            &mut gatepost.connect(),
-            "/connect/revocation",
-            &[("token", token)],
-        );
+        let answer = self.ask(gatepost, "/connect/revocation", &[("token", token)]);
         // The build before, from which an upgrade begins, answers with nothing.
         let body = answer.text();
         assert_eq!(answer.status, 200, "{body}");
@@ -225,32 +220,26 @@ impl Party {
 
     /// Introspects a token.
     pub fn introspect(&self, gatepost: &Gatepost, token: &str) -> Value {
-        let answer = self.post(
-            &mut gatepost.connect(),
-            "/connect/introspect",
-            &[("token", token)],
-        );
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()
+        issued(&self.ask(gatepost, "/connect/introspect", &[("token", token)]))
+    }
+
+    #[track_caller]
+    pub fn assert_active(&self, gatepost: &Gatepost, token: &str, case: &str) {
+        let told = self.introspect(gatepost, token);
+        assert_eq!(told["active"], true, "{case}: {told}");
     }
 }
 
 /// What a resource is told about a token.
 pub fn introspect_as(gatepost: &Gatepost, (name, secret): (&str, &str), token: &str) -> Value {
-    let answer = gatepost.post(
-        "/connect/introspect",
-        &[("Authorization", &basic(name, secret))],
-        &[("token", token)],
-    );
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()
+    let headers = [("Authorization", &*basic(name, secret))];
+    issued(&gatepost.post("/connect/introspect", &headers, &[("token", token)]))
 }
 
 /// A member that is a text.
 pub fn member<'a>(tokens: &'a Value, name: &str) -> &'a str {
-    tokens[name]
-        .as_str()
-        .unwrap_or_else(|| panic!("no {name} in {tokens}"))
+    let text = tokens[name].as_str();
+    text.unwrap_or_else(|| panic!("no {name} in {tokens}"))
 }
 
 /// The access token of a token response.

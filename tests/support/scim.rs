@@ -70,9 +70,14 @@ pub struct Program<'a> {
 
 impl<'a> Program<'a> {
     pub fn new(gatepost: &'a Gatepost, client_id: &str, scope: &str) -> Program<'a> {
+        Program::with(gatepost, &token_of(gatepost, client_id, scope))
+    }
+
+    pub fn with(gatepost: &'a Gatepost, token: &str) -> Program<'a> {
+        let authorization = format!("Bearer {token}");
         Program {
             gatepost,
-            authorization: format!("Bearer {}", token_of(gatepost, client_id, scope)),
+            authorization,
         }
     }
 
@@ -102,9 +107,8 @@ impl<'a> Program<'a> {
         };
         let path = format!("/scim/v2/{path}");
         let headers = [&own, headers].concat();
-        self.gatepost
-            .connect()
-            .send(method, &path, &headers, body.as_bytes())
+        let mut connection = self.gatepost.connect();
+        connection.send(method, &path, &headers, body.as_bytes())
     }
 
     pub fn get(&self, path: &str) -> Answer {

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::passkeys::{Key, attested, data, object};
+use super::support::claims::Says;
 use super::support::device::{self, SCOPE, TV, user_code};
 use super::support::flow::{
-    VERIFIER, authorize_path, basic, decode_jwt, issued, redeem, sign_in, text, userinfo,
+    VERIFIER, authorize_path, basic, decode_jwt, is_signed_in, issued, redeem, sign_in, text,
+    userinfo,
 };
 use super::support::gatepost::{ALICE_PASSWORD, RP1, RP2};
 use super::support::house::as_far_as_upstream;
@@ -77,7 +79,6 @@ pub(crate) const BOUND: [(&str, Begin); 3] = [
 ];
 
 /// What the build before cannot go on with: it takes no page of second factors from this one, and
-/// does not know DPoP. Whoever is at such a page while an upgrade is taken back begins again.
 pub(crate) const ONWARD_ALONE: [&str; 9] = [
     "second-factor page",
     "second-factor page and recovery code",
@@ -117,24 +118,9 @@ pub(crate) fn access_token(world: &World, user: &str) -> String {
 
 /// The way is at its end: `conf1` gets tokens. Claims of its ID token.
 fn claims(world: &World, answer: &Answer) -> Value {
-    assert_eq!(answer.status, 303, "{}", answer.text());
-    let code = answer
-        .query()
-        .remove("code")
-        .unwrap_or_else(|| panic!("no code in {}", answer.location()));
-    let tokens = issued(&redeem(&world.gatepost, &code));
+    answer.assert_status(303);
+    let tokens = issued(&redeem(&world.gatepost, &answer.code()));
     verified(&world.gatepost, text(&tokens, "id_token")).1
-}
-
-fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser
-        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        .query();
-    assert!(
-        answer.contains_key("code") || answer["error"] == "login_required",
-        "{answer:?}"
-    );
-    answer.contains_key("code")
 }
 
 pub(crate) fn signs_in(world: &World, user: &str, password: &str) -> bool {
@@ -167,20 +153,11 @@ fn sign_in_by_a_name_with_capitals(_: &World, user: &str) -> Carried {
 fn remembered_session(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
-    let fields = [
-        ("username", user),
-        ("password", ALICE_PASSWORD),
-        ("remember", "true"),
-    ];
+    let user = ("username", user);
+    let fields = [user, ("password", ALICE_PASSWORD), ("remember", "true")];
     let answer = browser.submit(&page, &fields);
-    assert!(
-        answer
-            .headers_named("set-cookie")
-            .iter()
-            .any(|cookie| cookie.contains("Max-Age=")),
-        "{:?}",
-        answer.headers
-    );
+    let cookies = answer.headers_named("set-cookie").join("\n");
+    cookies.assert_says("Max-Age=");
     claims(world, &answer);
     Box::new(move |_| assert!(is_signed_in(&mut browser)))
 }
@@ -226,10 +203,8 @@ fn second_factor_page(world: &World, user: &str) -> Carried {
 fn second_factor_page_and_recovery_code(world: &World, user: &str) -> Carried {
     let (mut browser, page, _, codes) = before_the_second_factor(world, user);
     Box::new(move |world| {
-        assert_eq!(
-            claims(world, &browser.submit(&page, &[("code", &codes[7])]))["acr"],
-            "2"
-        );
+        let answer = browser.submit(&page, &[("code", &codes[7])]);
+        assert_eq!(claims(world, &answer)["acr"], "2");
         let again = browser.submit(&page, &[("code", &codes[7])]);
         again.assert_says_not_for("a recovery code counts once", "code=");
     })
@@ -243,11 +218,8 @@ fn app_on_the_account_page(world: &World, user: &str) -> Carried {
     Box::new(move |world| {
         let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(0))]);
         recovery_codes(&done);
-        assert_eq!(
-            claims(world, &browser.get(&request()))["acr"],
-            "2",
-            "the session goes on, and is stronger"
-        );
+        let told = claims(world, &browser.get(&request()));
+        assert_eq!(told["acr"], "2", "the session goes on, and is stronger");
     })
 }
 
@@ -303,14 +275,12 @@ fn add_passkey(world: &World, browser: &mut Browser, page: &Answer, key: &Key, i
     let attested = attested(id.as_bytes(), &key.cose());
     let object = encoded(&object(&data("localhost", 0x45, 0, &attested)));
     let fields = [
-        ("client_data", client_data.as_str()),
+        ("decision", "add_passkey"),
+        ("client_data", &client_data),
         ("attestation_object", &object),
         ("name", "Mine"),
     ];
-    let done = browser.submit(
-        page,
-        &[&[("decision", "add_passkey")], &fields[..]].concat(),
-    );
+    let done = browser.submit(page, &fields);
     recovery_codes(&done);
 }
 
@@ -330,10 +300,8 @@ fn sign_in_by_passkey(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
     Box::new(move |world| {
-        let (client_data, shown) = (
-            client_data(world, &page, "webauthn.get"),
-            data("localhost", 0x05, 0, b""),
-        );
+        let client_data = client_data(world, &page, "webauthn.get");
+        let shown = data("localhost", 0x05, 0, b"");
         let signature = encoded(&key.sign(&shown, &client_data));
         let token = page.form_token();
         let fields = [
@@ -355,18 +323,12 @@ fn account_page(world: &World, user: &str) -> Carried {
     let page = browser.visit("/account");
     Box::new(move |world| {
         let fields = [
+            ("decision", "change_password"),
             ("present_password", ALICE_PASSWORD),
             ("new_password", NEW_PASSWORD),
-        ];
-        let more = [
-            ("decision", "change_password"),
             ("new_password_again", NEW_PASSWORD),
         ];
-        let token = page.form_token();
-        let answer = browser.post(
-            "/account",
-            &[&[("form_token", token.as_str())], &fields[..], &more].concat(),
-        );
+        let answer = browser.submit_to("/account", &page, &fields);
         answer.assert_says("role=\"status\"");
         assert!(signs_in(world, &user, NEW_PASSWORD) && !signs_in(world, &user, ALICE_PASSWORD));
         assert!(is_signed_in(&mut browser), "this session goes on");
@@ -390,16 +352,12 @@ fn sign_out_by_a_hint(world: &World, user: &str) -> Carried {
     let tokens = CONF1.tokens(&world.gatepost, &mut browser, "openid");
     let cookies = browser.cookies.clone();
     Box::new(move |world| {
-        browser.visit(&format!(
-            "/connect/endsession?id_token_hint={}",
-            member(&tokens, "id_token")
-        ));
+        let hint = member(&tokens, "id_token");
+        browser.visit(&format!("/connect/endsession?id_token_hint={hint}"));
         browser.cookies = cookies;
         assert!(!is_signed_in(&mut browser));
-        assert_eq!(
-            CONF1.introspect(&world.gatepost, access(&tokens))["active"],
-            false
-        );
+        let told = CONF1.introspect(&world.gatepost, access(&tokens));
+        assert_eq!(told["active"], false);
     })
 }
 
@@ -410,15 +368,12 @@ fn code(world: &World, user: &str) -> Carried {
     let given = issued(&CONF1.redeem(&world.gatepost, &spent));
     Box::new(move |world| {
         let tokens = issued(&CONF1.redeem(&world.gatepost, &code));
-        assert_eq!(
-            verified(&world.gatepost, member(&tokens, "id_token")).1["nonce"],
-            "the-nonce"
-        );
+        let (_, claims) = verified(&world.gatepost, member(&tokens, "id_token"));
+        assert_eq!(claims["nonce"], "the-nonce");
         assert_eq!(userinfo(&world.gatepost, access(&tokens)).status, 200);
         issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
-        CONF1
-            .redeem(&world.gatepost, &spent)
-            .assert_error(400, "invalid_grant");
+        let again = CONF1.redeem(&world.gatepost, &spent);
+        again.assert_error(400, "invalid_grant");
         CONF1.assert_refresh_over(&world.gatepost, refresh(&given));
     })
 }
@@ -447,10 +402,8 @@ fn refresh_whose_answer_was_lost(world: &World, user: &str) -> Carried {
     Box::new(move |world| {
         let again = issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
         issued(&CONF1.refresh(&world.gatepost, refresh(&again)));
-        assert_eq!(
-            CONF1.introspect(&world.gatepost, access(&lost))["active"],
-            true
-        );
+        let told = CONF1.introspect(&world.gatepost, access(&lost));
+        assert_eq!(told["active"], true);
     })
 }
 
@@ -459,40 +412,26 @@ fn reference_token_and_consent(world: &World, user: &str) -> Carried {
     let tokens = CONF2.tokens(&world.gatepost, &mut browser, "openid profile orders.read");
     Box::new(move |world| {
         let gatepost = &world.gatepost;
-        assert_eq!(
-            introspect_as(gatepost, ORDERS, access(&tokens))["active"],
-            true
-        );
+        let is_active = || introspect_as(gatepost, ORDERS, access(&tokens))["active"].clone();
+        assert_eq!(is_active(), true);
         userinfo(gatepost, access(&tokens)).assert_member("name", "reference token and consent");
-        let silent = browser.get(&authorize_path(
-            "conf2",
-            RP2,
-            &[("scope", "openid profile orders.read")],
-        ));
+        let scope = [("scope", "openid profile orders.read")];
+        let silent = browser.get(&authorize_path("conf2", RP2, &scope));
         silent.assert_carries_for("the consent is remembered", "code");
         CONF2.revoke(gatepost, access(&tokens));
-        assert_eq!(
-            introspect_as(gatepost, ORDERS, access(&tokens))["active"],
-            false
-        );
+        assert_eq!(is_active(), false);
     })
 }
 
 fn consent_page(world: &World, user: &str) -> Carried {
     let mut browser = signed_in(world, user);
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
-    assert!(page.text().contains("asks for access"), "{}", page.text());
+    page.assert_says("asks for access");
     Box::new(move |world| {
         let answer = browser.decide(&page, "allow", &["profile"], true);
-        let code = answer
-            .query()
-            .remove("code")
-            .unwrap_or_else(|| panic!("{}", answer.location()));
-        let tokens = issued(&CONF2.redeem(&world.gatepost, &code));
-        assert_eq!(
-            decode_jwt(member(&tokens, "id_token")).1["nonce"],
-            "the-nonce"
-        );
+        let tokens = issued(&CONF2.redeem(&world.gatepost, &answer.code()));
+        let (_, claims) = decode_jwt(member(&tokens, "id_token"));
+        assert_eq!(claims["nonce"], "the-nonce");
     })
 }
 
@@ -504,19 +443,14 @@ fn offline_grant(world: &World, user: &str) -> Carried {
     browser.submit(&page, &[("decision", "sign_out")]);
     browser.cookies = cookies;
     Box::new(move |world| {
-        assert!(
-            !is_signed_in(&mut browser),
-            "signed out at the build before"
-        );
+        assert!(!is_signed_in(&mut browser), "signed out before");
         issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
     })
 }
 
 fn clients_own_token(world: &World, _: &str) -> Carried {
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("scope", "orders.read"),
-    ];
+    let grant = ("grant_type", "client_credentials");
+    let form = [grant, ("scope", "orders.read")];
     let tokens = issued(&world.gatepost.token("service", &form));
     Box::new(move |world| {
         let told = introspect_as(&world.gatepost, ORDERS, access(&tokens));
@@ -533,10 +467,8 @@ fn started(world: &World) -> Value {
 fn is_connected(world: &World, device: &Value) {
     device::pass_the_interval(&world.gatepost);
     let tokens = issued(&device::poll(&world.gatepost, TV, device));
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh(&tokens)),
-    ];
+    let refresh_token = ("refresh_token", refresh(&tokens));
+    let form = [("grant_type", "refresh_token"), refresh_token];
     issued(&device::post(&world.gatepost, "/connect/token", TV, &form));
 }
 
@@ -553,12 +485,8 @@ fn device_page(world: &World, user: &str) -> Carried {
     let (mut browser, device) = (signed_in(world, user), started(world));
     let page = device::reach_decision(&mut browser, user_code(&device));
     Box::new(move |world| {
-        let answer = device::decide(
-            &mut browser,
-            &page,
-            "allow",
-            &SCOPE.split(' ').skip(1).collect::<Vec<_>>(),
-        );
+        let scopes = SCOPE.split(' ').skip(1).collect::<Vec<_>>();
+        let answer = device::decide(&mut browser, &page, "allow", &scopes);
         answer.assert_says("Your device is connected");
         is_connected(world, &device);
     })
@@ -591,11 +519,8 @@ fn post_proving(world: &World, party: Party, key: &Signer, form: &[(&str, &str)]
     let proof = for_form(gatepost, key, TOKEN);
     let authorization = party.secret.map(|secret| basic(party.client_id, secret));
     let mut headers = vec![("DPoP", proof.as_str())];
-    headers.extend(
-        authorization
-            .iter()
-            .map(|value| ("Authorization", value.as_str())),
-    );
+    let authorization = authorization.as_deref();
+    headers.extend(authorization.map(|value| ("Authorization", value)));
     let mut form = form.to_vec();
     if party.secret.is_none() {
         form.push(("client_id", party.client_id));
@@ -614,10 +539,8 @@ fn redeem_proving(world: &World, party: Party, key: &Signer, code: &str) -> Answ
 }
 
 fn refresh_proving(world: &World, key: &Signer, tokens: &Value) -> Answer {
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh(tokens)),
-    ];
+    let refresh_token = ("refresh_token", refresh(tokens));
+    let form = [("grant_type", "refresh_token"), refresh_token];
     post_proving(world, PUB1, key, &form)
 }
 
@@ -674,10 +597,8 @@ fn bound_tokens(world: &World, user: &str) -> Carried {
         let proof = sign(&key, &for_token(gatepost, "/connect/userinfo", token));
         let authorization = format!("DPoP {token}");
         let headers = [("Authorization", authorization.as_str()), ("DPoP", &proof)];
-        let answer = gatepost
-            .connect()
-            .send("GET", "/connect/userinfo", &headers, b"");
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = gatepost.send("GET", "/connect/userinfo", &headers, b"");
+        answer.assert_status(200);
         is_of_key(world, &key, &tokens);
     })
 }

@@ -79,14 +79,10 @@ fn document(upstream: &Upstream) -> Value {
         "client_name": "Television", "grant_types": [DEVICE_CODE, "refresh_token"], "response_types": [],
         "redirect_uris": [], "scope": SCOPE, "token_endpoint_auth_method": "none"
     });
-    let mut document = with_clients(
-        offline::document(),
-        &[("strong", json!({"minimum_acr": "2"})), (TV, device)],
-    );
-    offline::client(&mut document, TV)
-        .as_object_mut()
-        .unwrap()
-        .remove("secrets");
+    let strong = json!({"minimum_acr": "2"});
+    let mut document = with_clients(offline::document(), &[("strong", strong), (TV, device)]);
+    let tv = offline::client(&mut document, TV);
+    tv.as_object_mut().unwrap().remove("secrets");
     // An upgrade takes longer than the window of today.
     offline::client(&mut document, "conf1")["refresh_token_retry_window"] = json!(600);
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
@@ -177,10 +173,8 @@ impl World {
             }
         }
         println!("{} of {number} went on", number - failed.len());
-        assert!(
-            failed.is_empty(),
-            "what did not go on at the other build: {failed:#?}"
-        );
+        let told = "what did not go on at the other build";
+        assert!(failed.is_empty(), "{told}: {failed:#?}");
     }
 
     /// The level that the database stands at.
@@ -209,13 +203,9 @@ impl World {
         install(Path::new(env!("CARGO_BIN_EXE_gatepostd")), &self.server);
         install(Path::new(env!("CARGO_BIN_EXE_gatepost")), &self.installed);
         self.gatepost.binary.clone_from(&self.installed);
-        assert!(
-            Command::new("kill")
-                .args(["-HUP", &supervisor.to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let mut kill = Command::new("kill");
+        let killed = kill.args(["-HUP", &supervisor.to_string()]).status();
+        assert!(killed.unwrap().success());
         let runs_new =
             |process: &u32| is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.server);
         await_that("the new build alone serves", SOON, || {
@@ -235,13 +225,9 @@ impl World {
             let asking = scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) || asked.load(Ordering::Relaxed) < 20 {
                     asked.fetch_add(1, Ordering::Relaxed);
+                    let headers = [("Authorization", &*bearer)];
                     let answer = Connection::open(port).and_then(|mut connection| {
-                        connection.try_send(
-                            "GET",
-                            "/connect/userinfo",
-                            &[("Authorization", &bearer)],
-                            b"",
-                        )
+                        connection.try_send("GET", "/connect/userinfo", &headers, b"")
                     });
                     match answer {
                         Ok(answer) => assert_eq!(answer.status, 200, "{what}: {}", answer.text()),
@@ -323,9 +309,8 @@ fn install(program: &Path, place: &Path) {
 fn is_same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let id = |path: &Path| {
-        std::fs::metadata(path)
-            .map(|file| (file.dev(), file.ino()))
-            .ok()
+        let file = std::fs::metadata(path).ok()?;
+        Some((file.dev(), file.ino()))
     };
     id(one).is_some_and(|own| Some(own) == id(other))
 }
@@ -333,10 +318,8 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 #[test]
 fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     let mut world = World::before();
-    assert!(!is_same_file(
-        &world.installed,
-        Path::new(env!("CARGO_BIN_EXE_gatepost"))
-    ));
+    let new = Path::new(env!("CARGO_BIN_EXE_gatepost"));
+    assert!(!is_same_file(&world.installed, new));
     let registered = world.gatepost.run_well(&["export"], "");
     let mut begun = world.begin(ROUNDS[0]);
     println!("before: {} things are on their way", begun.len());
@@ -351,18 +334,18 @@ fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     world.while_in_use("reload", World::reload);
     let planned = world.gatepost.run(&["plan", "-"], &registered);
     let changes = String::from_utf8_lossy(&planned.stdout);
+    let code = planned.status.code();
     assert_eq!(
-        planned.status.code(),
+        code,
         Some(0),
-        "the new build reads the registration otherwise: {changes}"
+        "the registration is read otherwise: {changes}"
     );
     world.go_on(begun);
 
     assert!(world.audit_events() > before);
     let log = world.gatepost.log();
-    let verified = world
-        .gatepost
-        .run(&["audit", "verify", "--heads", "-"], &log);
+    let verify = ["audit", "verify", "--heads", "-"];
+    let verified = world.gatepost.run(&verify, &log);
     let said = String::from_utf8([verified.stdout, verified.stderr].concat()).unwrap();
     assert!(verified.status.success(), "{said}");
     print!("{said}");

@@ -123,16 +123,13 @@ impl<'a> Administrator<'a> {
         &self.context.app.store
     }
 
-    /// The same with a form that goes to this page.
-    pub fn shown_with_form(
-        &self,
-        page: impl FnOnce(AdminChrome<'_>, PageForm<'_>) -> Markup,
-    ) -> Response {
-        let form = PageForm {
-            action: &self.around().address(self.page),
-            token: &self.context.form_token(Form::Admin, self.page),
-        };
-        self.shown(|around| page(around, form))
+    /// A form that goes to this page.
+    pub fn page_form(&self) -> PageForm<'a> {
+        PageForm {
+            chrome: self.context.chrome(),
+            action: self.around().address(self.page),
+            token: self.context.form_token(Form::Admin, self.page),
+        }
     }
 
     /// Whether they came back from signing in anew, or the form that they sent was not drawn for

@@ -32,10 +32,7 @@ use gatepost_server::pages::names_from_outside::{
     assert_names_keep_the_structure,
 };
 
-const FORM: PageForm<'_> = PageForm {
-    action: "/auth/admin/explain?x='\"<>",
-    token: "TOKEN",
-};
+const ACTION: &str = "/auth/admin/explain?x='\"<>";
 
 pub fn brand(name: &str) -> Brand {
     Brand {
@@ -80,6 +77,11 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     let brand = brand(name);
     let catalogue = Catalogue::default();
     let around = around(&brand, &catalogue, language);
+    let form = PageForm {
+        chrome: around.chrome,
+        action: String::from(ACTION),
+        token: String::from("TOKEN"),
+    };
     let client = Client {
         client_id: ClientId::new(name),
         client_name: name.into(),
@@ -137,7 +139,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         may_be_deleted: true,
         told: Some(&told),
     };
-    add("role", role_page(around, FORM, view));
+    add("role", role_page(around, &form, view));
     let listed = [ListedRole {
         name: name.to_owned(),
         people: 1_001,
@@ -150,7 +152,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     };
     add(
         "explanation",
-        explain_page(around, FORM, true, Some(&explained)),
+        explain_page(around, &form, true, Some(&explained)),
     );
     let row = AuditRow {
         day: Day(20_000),
@@ -212,6 +214,6 @@ fn the_bar_keeps_the_language() {
 #[test]
 fn the_form_posts_and_carries_the_form_token() {
     for page in pages(Language::English, "x") {
-        assert_forms_post_with_one_token(&page, |_| FORM.action);
+        assert_forms_post_with_one_token(&page, |_| ACTION);
     }
 }

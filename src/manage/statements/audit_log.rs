@@ -12,7 +12,6 @@ use gatepost_store::{Result, Store, bind, read};
 use super::admin_people::AdminReach;
 
 /// What an administrator asks for, as it was typed; empty where nothing is asked.
-#[derive(Clone, Copy)]
 pub struct AuditSearch<'a> {
     /// A kind of events, or an event.
     pub event: &'a str,
@@ -111,7 +110,7 @@ const LOOKS: [Duration; 4] = [
 /// than the place that is asked for.
 pub fn list(
     store: &Store,
-    search: AuditSearch<'_>,
+    search: &AuditSearch<'_>,
     asked: EventsAsked<'_>,
     most: i64,
 ) -> Result<Vec<SeenEvent>> {

@@ -11,12 +11,11 @@ use super::pkce::{self, CodeChallengeDigest};
 use crate::token::grant::Grant;
 use crate::token::liveness::check_registration;
 use crate::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
-use crate::words::catalogue::Catalogue;
-use crate::words::client::Client;
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
 use crate::words::reason::Reason;
 use crate::words::response_type::ResponseType;
+use crate::words::sender::Sender;
 
 /// Codes begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpc_";
@@ -57,22 +56,18 @@ pub enum CodeVerdict {
     Reject(Reason),
 }
 
-/// Judges an attempt to redeem a code. `key` is what the request proved to hold. Checks in this
-/// order: the client, expiry, `redirect_uri`, PKCE, the key, and whether the client may still have
+/// Judges an attempt to redeem a code. Checks in this order: the client, expiry, `redirect_uri`, PKCE, the key, and whether the client may still have
 /// what was granted.
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,
-    key: Option<KeyThumbprint>,
-    client: &Client,
-    catalogue: &Catalogue,
-    now: Instant,
+    sender: Sender<'_>,
 ) -> CodeVerdict {
-    if code.grant.client_id != client.client_id {
+    if code.grant.client_id != sender.client.client_id {
         return CodeVerdict::Reject(Reason::CodeOfAnotherClient);
     }
-    if now >= code.expires_at {
-        return judge_expired(code, now);
+    if sender.now >= code.expires_at {
+        return judge_expired(code, sender.now);
     }
     if code.redirect_uri_hash != redirect_uri_hash(&request.redirect_uri) {
         return CodeVerdict::Burn(Reason::RedirectUriMismatch);
@@ -80,11 +75,11 @@ pub fn redeem(
     if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
         return CodeVerdict::Burn(reason);
     }
-    if code.confirmation.is_some() && code.confirmation != key {
+    if code.confirmation.is_some() && code.confirmation != sender.key {
         return CodeVerdict::Burn(Reason::ProofKey);
     }
     let grant = &code.grant;
-    match check_registration(&grant.user, &grant.scope, client, catalogue) {
+    match check_registration(&grant.user, &grant.scope, sender.client, sender.catalogue) {
         Ok(()) => CodeVerdict::Redeem,
         Err(reason) => CodeVerdict::Burn(reason),
     }
@@ -123,6 +118,7 @@ fn verify_challenge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::client::Client;
     use crate::words::identifiers::ClientId;
 
     use crate::words::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code};
@@ -138,7 +134,9 @@ mod tests {
         client: &Client,
         now: Instant,
     ) -> CodeVerdict {
-        redeem(code, request, None, client, &samples::catalogue(), now)
+        let catalogue = samples::catalogue();
+        let sender = samples::sender(client, &catalogue);
+        redeem(code, request, Sender { now, ..sender })
     }
 
     fn request() -> AuthorizationCodeRequest {
@@ -291,20 +289,15 @@ mod tests {
             ..code()
         };
         let burnt = CodeVerdict::Burn(Reason::ProofKey);
+        let (client, catalogue) = (samples::client(), samples::catalogue());
         for (code, key, verdict) in [
             (&bound, Some(own), CodeVerdict::Redeem),
             (&bound, Some(other), burnt),
             (&bound, None, burnt),
             (&code(), Some(own), CodeVerdict::Redeem),
         ] {
-            let redeemed = redeem(
-                code,
-                &request(),
-                key,
-                &samples::client(),
-                &samples::catalogue(),
-                NOW,
-            );
+            let sender = samples::sender(&client, &catalogue);
+            let redeemed = redeem(code, &request(), Sender { key, ..sender });
             assert_eq!(redeemed, verdict, "{key:?}");
         }
     }

@@ -98,7 +98,7 @@ pub enum Interaction {
 }
 
 /// What makes a session stronger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Stronger {
     /// The user proves another factor that they have.
     Prove {

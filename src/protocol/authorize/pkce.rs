@@ -70,7 +70,7 @@ impl CodeChallenge {
 }
 
 /// SHA-256 of a `code_challenge`, and its method. The authorization code carries this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeChallengeDigest {
     pub method: CodeChallengeMethod,
     pub sha256: [u8; 32],

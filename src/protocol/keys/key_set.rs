@@ -25,7 +25,7 @@ pub struct NamedKey {
     pub key: PublicKey,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum KeyChoice<'a> {
     One(&'a PublicKey),
     /// A newer set may have it.

@@ -46,7 +46,6 @@ named! {
 }
 
 /// Letters by which passwords are set anew, within the present hour, with the one that is judged.
-#[derive(Clone, Copy)]
 pub struct LetterCounts {
     pub source: u32,
     pub address: u32,
@@ -74,7 +73,6 @@ impl LetterCounts {
 }
 
 /// Letters to people who sign up, within the present hour, with the one that is judged.
-#[derive(Clone, Copy)]
 pub struct SignUpCounts {
     /// From the IPv4 address or the IPv6 /48 that asked.
     pub site: u32,

@@ -44,7 +44,7 @@ pub struct HintedSignIn {
     pub sid: Option<Sid>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum SignOutStep {
     /// The person is asked: anybody can send a browser here.
     Ask,

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::claims::is_reserved;
 use super::delegation::Exchanged;
-use crate::words::catalogue::Catalogue;
 use crate::words::claim_shape;
 use crate::words::client::Client;
 use crate::words::epochs::Epochs;
@@ -17,6 +16,7 @@ use crate::words::json::JsonObject;
 use crate::words::place::SignInPlace;
 use crate::words::reason::{Reason, Result, TokenError, invalid_grant, invalid_scope};
 use crate::words::scope::{ScopeKind, ScopeSet};
+use crate::words::sender::Sender;
 use crate::words::session::{LOCAL, User};
 use crate::words::strength::Strength;
 
@@ -135,7 +135,7 @@ impl GrantRefusal {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct GrantedProposal {
     pub scope: ScopeSet,
     pub claims: JsonObject,
@@ -146,7 +146,7 @@ pub struct GrantedProposal {
 }
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum ProposalVerdict {
     Issue(GrantedProposal),
     Refuse(TokenError),
@@ -154,10 +154,8 @@ pub enum ProposalVerdict {
     Faulty(&'static str),
 }
 
-#[derive(Clone, Copy, Debug)]
 pub struct ProposalCircumstances<'a> {
-    pub client: &'a Client,
-    pub catalogue: &'a Catalogue,
+    pub sender: Sender<'a>,
     /// The scopes that the request names, if any.
     pub requested: Option<&'a ScopeSet>,
     /// What [`requested_scope`](crate::token::audience::requested_scope) made of these.
@@ -172,7 +170,7 @@ pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> 
         return ProposalVerdict::Refuse(invalid_grant(Reason::ExtensionSubject));
     }
     let scope = match proposal.subject {
-        Some(_) => scope_for_user(proposal, circumstances.client, circumstances.asked),
+        Some(_) => scope_for_user(proposal, circumstances.sender.client, circumstances.asked),
         None => scope_for_client(proposal, circumstances),
     };
     let scope = match scope {
@@ -230,16 +228,12 @@ fn is_allowed_subject(proposal: &Proposal, circumstances: &ProposalCircumstances
         return true;
     };
     let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);
-    let ProposalCircumstances {
-        client,
-        tenant,
-        catalogue,
-        ..
-    } = *circumstances;
+    let ProposalCircumstances { sender, tenant, .. } = *circumstances;
+    let client = sender.client;
     let place = SignInPlace {
         client: Some(client),
         tenant,
-        catalogue,
+        catalogue: sender.catalogue,
     };
     let Some(user) = circumstances.user else {
         return false;
@@ -264,7 +258,8 @@ fn scope_for_client(
     proposal: &Proposal,
     circumstances: &ProposalCircumstances<'_>,
 ) -> Result<ScopeSet> {
-    let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
+    let is_identity =
+        |name: &str| circumstances.sender.catalogue.kind(name) == Some(ScopeKind::Identity);
     let requested = circumstances.requested;
     if requested.is_some_and(|scope| scope.iter().any(is_identity)) {
         return Err(invalid_scope(Reason::IdentityScopeForClient));
@@ -334,8 +329,7 @@ mod tests {
             Err(error) => return ProposalVerdict::Refuse(error),
         };
         let circumstances = ProposalCircumstances {
-            client: &client,
-            catalogue: &catalogue,
+            sender: samples::sender(&client, &catalogue),
             requested: requested.as_ref(),
             asked: &asked,
             tenant: None,
@@ -434,8 +428,7 @@ mod tests {
             let catalogue = catalogue();
             let asked_scope = scope("openid");
             let circumstances = ProposalCircumstances {
-                client: &client,
-                catalogue: &catalogue,
+                sender: samples::sender(&client, &catalogue),
                 requested: None,
                 asked: &asked_scope,
                 tenant: asked.as_ref(),

@@ -17,7 +17,7 @@ use super::jwt_bearer::of_issuer;
 use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::ExtensionRequest;
 use crate::keys::jwt::UnverifiedJws;
-use crate::words::catalogue::{AssertionIssuer, Catalogue};
+use crate::words::catalogue::AssertionIssuer;
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
@@ -27,6 +27,7 @@ use crate::words::reason::{
     invalid_target, unauthorized_client,
 };
 use crate::words::scope::{OPENID, ScopeSet};
+use crate::words::sender::Sender;
 use crate::words::session::{SignIn, User};
 use crate::words::strength::Strength;
 
@@ -43,13 +44,14 @@ const LIFETIME: Duration = Duration::from_secs(300);
 pub fn propose(
     jws: &UnverifiedJws,
     issuer: &AssertionIssuer,
-    client: &Client,
-    catalogue: &Catalogue,
-    proved: Option<KeyThumbprint>,
+    sender: Sender<'_>,
 ) -> Result<Proposal> {
+    let Sender {
+        client, catalogue, ..
+    } = sender;
     let claims = jws.unverified_claims().unwrap_or_default();
     // The access token is bound to the same key, as every token is that a proof asks for.
-    let proved = proved.map(|key| json!({"jkt": key.to_text()}));
+    let proved = sender.key.map(|key| json!({"jkt": key.to_text()}));
     if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {
         return Err(invalid_grant(Reason::IdJagOfKey));
     }
@@ -142,10 +144,14 @@ pub fn judge<'a>(
     token: &'a AccessToken,
     user: Option<&'a User>,
     facts: &LivenessFacts,
-    client: &'a Client,
-    catalogue: &Catalogue,
-    now: Instant,
+    sender: Sender<'a>,
 ) -> Result<IdJagGrant<'a>> {
+    let Sender {
+        client,
+        catalogue,
+        now,
+        ..
+    } = sender;
     let wrong_target = || invalid_target(Reason::InvalidTarget);
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let named = |entry: &&IdJagEntry| request.audiences == [entry.audience.as_str()];
@@ -312,16 +318,12 @@ mod tests {
         change(&mut case);
         let request = request(&case.form);
         let catalogue = samples::catalogue();
-        let now = NOW.plus(Duration::from_secs(60));
-        let granted = judge(
-            &request,
-            &case.token,
-            case.user.as_ref(),
-            &case.facts,
-            &case.client,
-            &catalogue,
-            now,
-        )?;
+        let sender = Sender {
+            now: NOW.plus(Duration::from_secs(60)),
+            ..samples::sender(&case.client, &catalogue)
+        };
+        let user = case.user.as_ref();
+        let granted = judge(&request, &case.token, user, &case.facts, sender)?;
         assert_eq!(granted.entry.audience, CHAT);
         assert_eq!(granted.resource, MCP);
         Ok(granted.scope.to_string())
@@ -475,7 +477,10 @@ mod tests {
                 unverified_payload: claims.to_string().into_bytes(),
                 signature: Vec::new(),
             };
-            propose(&jws, &issuer, client, &samples::catalogue(), proved)
+            let catalogue = samples::catalogue();
+            let sender = samples::sender(client, &catalogue);
+            let key = proved;
+            propose(&jws, &issuer, Sender { key, ..sender })
         };
         let client = samples::client();
         let given = |changes: Value, proved| {

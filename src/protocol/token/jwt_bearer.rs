@@ -8,13 +8,13 @@ use super::token_request::ExtensionRequest;
 use crate::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::Client;
-use crate::words::identifiers::{ClientId, KeyThumbprint};
 use crate::words::json::Members;
 use crate::words::parameters;
 use crate::words::reason::{
     Reason, Result, TokenError, invalid_grant, invalid_request, invalid_scope,
 };
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::words::sender::Sender;
 
 /// An assertion whose signature is not verified yet.
 pub struct ShownAssertion<'a> {
@@ -24,21 +24,18 @@ pub struct ShownAssertion<'a> {
     pub proposal: Proposal,
 }
 
-/// Reads the assertion, and proposes what it may give here. The sender of an ID-JAG has `proved` to
-/// hold a key.
+/// Reads the assertion, and proposes what it may give here.
 pub fn shown<'a>(
     request: &ExtensionRequest,
-    client: &Client,
-    catalogue: &'a Catalogue,
+    sender: Sender<'a>,
     takes_id_jags: bool,
-    proved: Option<KeyThumbprint>,
 ) -> Result<ShownAssertion<'a>> {
-    let (jws, issuer) = read(request, &client.client_id, catalogue, takes_id_jags)?;
+    let (jws, issuer) = read(request, sender, takes_id_jags)?;
     let proposal = if issuer.id_jag {
-        id_jag::propose(&jws, issuer, client, catalogue, proved)?
+        id_jag::propose(&jws, issuer, sender)?
     } else {
         Proposal {
-            scope: Some(reach(issuer, client, request.scope.as_ref())?),
+            scope: Some(reach(issuer, sender.client, request.scope.as_ref())?),
             ..Proposal::default()
         }
     };
@@ -53,8 +50,7 @@ pub fn shown<'a>(
 /// issuer. Nothing is verified yet.
 fn read<'a>(
     request: &ExtensionRequest,
-    client_id: &ClientId,
-    catalogue: &'a Catalogue,
+    sender: Sender<'a>,
     takes_id_jags: bool,
 ) -> Result<(UnverifiedJws, &'a AssertionIssuer)> {
     let missing = invalid_request(Reason::MissingAssertion);
@@ -66,13 +62,13 @@ fn read<'a>(
     if is_id_jag && !takes_id_jags {
         return Err(invalid_grant(Reason::IdJagNotTaken));
     }
-    let issuer = issuer_of(&jws, catalogue).ok_or_else(unknown)?;
+    let issuer = issuer_of(&jws, sender.catalogue).ok_or_else(unknown)?;
     let fits = if issuer.id_jag {
         is_id_jag
     } else {
         is_grant_assertion_typ(typ)
     };
-    if !fits || !issuer.clients.contains(client_id.as_str()) {
+    if !fits || !issuer.clients.contains(sender.client.client_id.as_str()) {
         return Err(unknown());
     }
     Ok((jws, issuer))
@@ -139,7 +135,7 @@ mod tests {
     use crate::words::catalogue::AssertionSubject;
     use crate::words::client::{GrantType, SigningAlgorithm};
     use crate::words::parameters::Parameters;
-    use crate::words::samples::{NOW, client, scope};
+    use crate::words::samples::{self, NOW, client, scope};
 
     const ISSUER: &str = "https://idp.example";
 
@@ -188,7 +184,11 @@ mod tests {
             assertion_issuers: issuers,
             ..Catalogue::default()
         };
-        let read = read(&request, &client.client_id, &catalogue, takes_id_jags);
+        let read = read(
+            &request,
+            samples::sender(&client, &catalogue),
+            takes_id_jags,
+        );
         read.map(|(_, issuer)| issuer.issuer.clone())
     }
 

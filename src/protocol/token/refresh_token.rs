@@ -121,6 +121,7 @@ use crate::words::identifiers::{GrantId, KeyThumbprint, TenantName};
 use crate::words::instant::Instant;
 use crate::words::reason::{Reason, Result, TokenError, TokenErrorCode};
 use crate::words::secret::SecretText;
+use crate::words::sender::Sender;
 use crate::words::session::User;
 use crate::words::strength::Strength;
 
@@ -199,23 +200,17 @@ pub enum RefreshVerdict {
 pub struct PresentedRefresh<'a> {
     pub handle: RefreshHandle,
     pub request: &'a RefreshTokenRequest,
-    /// The key that the sender proved to hold.
-    pub key: Option<KeyThumbprint>,
 }
 
-pub fn judge(
-    grant: &Grant,
-    presented: PresentedRefresh<'_>,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
-    now: Instant,
-) -> RefreshVerdict {
-    let PresentedRefresh {
-        handle,
-        request,
+pub fn judge(grant: &Grant, presented: PresentedRefresh<'_>, sender: Sender<'_>) -> RefreshVerdict {
+    let PresentedRefresh { handle, request } = presented;
+    let Sender {
+        client,
+        catalogue,
+        issuer,
         key,
-    } = presented;
+        now,
+    } = sender;
     if let Err(reason) = check_token(grant, handle, client) {
         return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
     }
@@ -255,13 +250,10 @@ pub struct Within<'a> {
 const MOST_NAMES: usize = 64;
 
 /// What the statement has to compare. `None` where the grant must be read and judged first.
-pub fn within<'a>(
-    request: &RefreshTokenRequest,
-    key: Option<KeyThumbprint>,
-    client: &'a Client,
-    catalogue: &'a Catalogue,
-    now: Instant,
-) -> Option<Within<'a>> {
+pub fn within<'a>(request: &RefreshTokenRequest, sender: Sender<'a>) -> Option<Within<'a>> {
+    let Sender {
+        client, catalogue, ..
+    } = sender;
     let is_narrower = request.scope.is_some() || !request.resources.is_empty();
     if is_narrower
         || catalogue.tenants.len() > MOST_NAMES
@@ -277,10 +269,10 @@ pub fn within<'a>(
             .collect(),
         tenants: standing_tenants(client, catalogue),
         in_session: client.refresh_token_without_offline_access,
-        expires_after: now,
-        used_after: now.minus(client.lifetimes.refresh_token_idle),
+        expires_after: sender.now,
+        used_after: sender.now.minus(client.lifetimes.refresh_token_idle),
         acrs: taken_acrs(client),
-        confirmation: key,
+        confirmation: sender.key,
     })
 }
 
@@ -392,7 +384,6 @@ mod tests {
     use crate::words::client::ClientAuthenticationMethod;
     use crate::words::samples::{self, NOW, scope};
 
-    const ISSUER: &str = "https://op.example";
     const ORDERS: &str = "https://orders.example.com/";
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -416,11 +407,7 @@ mod tests {
     }
 
     fn presented(handle: RefreshHandle, request: &RefreshTokenRequest) -> PresentedRefresh<'_> {
-        PresentedRefresh {
-            handle,
-            request,
-            key: None,
-        }
+        PresentedRefresh { handle, request }
     }
 
     fn verdict(
@@ -433,14 +420,9 @@ mod tests {
             grant: grant.id,
             generation,
         };
-        judge(
-            grant,
-            presented(handle, asked),
-            &samples::client(),
-            &samples::catalogue(),
-            ISSUER,
-            now,
-        )
+        let (client, catalogue) = (samples::client(), samples::catalogue());
+        let sender = samples::sender(&client, &catalogue);
+        judge(grant, presented(handle, asked), Sender { now, ..sender })
     }
 
     fn refused(grant: &Grant, generation: i32, now: Instant) -> Reason {
@@ -609,30 +591,19 @@ mod tests {
             TokenErrorCode::InvalidGrant,
             Reason::GrantNoLongerStands,
         ));
-        assert_eq!(
+        let judged = |client: &Client, catalogue: &Catalogue| {
+            let sender = samples::sender(client, catalogue);
+            let asked = request(None, &[]);
             judge(
                 &grant(),
-                presented(handle, &request(None, &[])),
-                &client,
-                &catalogue,
-                ISSUER,
-                now
-            ),
-            gone
-        );
+                presented(handle, &asked),
+                Sender { now, ..sender },
+            )
+        };
+        assert_eq!(judged(&client, &catalogue), gone);
         let mut catalogue = samples::catalogue();
         catalogue.scopes.remove("stock");
-        assert_eq!(
-            judge(
-                &grant(),
-                presented(handle, &request(None, &[])),
-                &samples::client(),
-                &catalogue,
-                ISSUER,
-                now
-            ),
-            gone
-        );
+        assert_eq!(judged(&samples::client(), &catalogue), gone);
     }
 
     /// A client whose sign-ins bring refresh tokens without `offline_access`.
@@ -758,7 +729,8 @@ mod tests {
                 ..samples::client()
             };
             let asked = request(None, &[]);
-            let within = within(&asked, None, &client, &catalogue, now).unwrap();
+            let sender = samples::sender(&client, &catalogue);
+            let within = within(&asked, Sender { now, ..sender }).unwrap();
             for grant in &grants {
                 assert_eq!(
                     is_within(grant, &within),
@@ -773,7 +745,8 @@ mod tests {
     fn what_the_statement_cannot_compare_is_judged_from_the_row() {
         let now = NOW.plus(HOUR);
         let is_left = |asked: RefreshTokenRequest, client: &Client, catalogue: &Catalogue| {
-            within(&asked, None, client, catalogue, now).is_none()
+            let sender = samples::sender(client, catalogue);
+            within(&asked, Sender { now, ..sender }).is_none()
         };
         let (client, catalogue) = (samples::client(), samples::catalogue());
         assert!(is_left(request(Some("openid"), &[]), &client, &catalogue));
@@ -876,19 +849,13 @@ mod tests {
             grant: grant.id,
             generation,
         };
-        let presented = PresentedRefresh {
-            key,
-            ..presented(handle, &asked)
-        };
         let catalogue = samples::catalogue();
-        judge(
-            &grant,
-            presented,
-            client,
-            &catalogue,
-            ISSUER,
-            NOW.plus(HOUR),
-        )
+        let sender = Sender {
+            key,
+            now: NOW.plus(HOUR),
+            ..samples::sender(client, &catalogue)
+        };
+        judge(&grant, presented(handle, &asked), sender)
     }
 
     #[test]

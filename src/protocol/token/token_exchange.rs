@@ -10,7 +10,6 @@ use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, TokenOrigin};
 use super::extension_grant::MAY_ACT;
 use super::token_request::ExtensionRequest;
 use crate::words::acr_values::tenant_stands;
-use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::json::{Members, SetMember};
 use crate::words::reason::{
@@ -18,6 +17,7 @@ use crate::words::reason::{
 };
 use crate::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::words::secret::SecretText;
+use crate::words::sender::Sender;
 
 /// RFC 8693 §3
 pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -88,13 +88,6 @@ impl<'a> Rights<'a> {
     }
 }
 
-#[derive(Clone, Copy)]
-pub struct ExchangeCircumstances<'a> {
-    pub client: &'a Client,
-    pub catalogue: &'a Catalogue,
-    pub issuer: &'a str,
-}
-
 /// Whether the client may exchange anything at all: a confidential one that is registered for it.
 pub fn check_client(client: &Client) -> Result {
     if client.is_confidential() && client.token_exchange.is_some() {
@@ -108,20 +101,18 @@ pub fn judge(
     request: &ExtensionRequest,
     subject: &AccessToken,
     actor: Option<&AccessToken>,
-    circumstances: ExchangeCircumstances<'_>,
+    sender: Sender<'_>,
 ) -> Result<Exchanged> {
-    let client = circumstances.client;
+    let client = sender.client;
     check_client(client)?;
     let rights = Rights(client.token_exchange.as_ref().unwrap_or(&Value::Null));
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let user = subject.user.as_ref().ok_or_else(unfit)?;
-    if !rights.may_take(subject)
-        || !tenant_stands(user.tenant.as_ref(), client, circumstances.catalogue)
-    {
+    if !rights.may_take(subject) || !tenant_stands(user.tenant.as_ref(), client, sender.catalogue) {
         return Err(unfit());
     }
     let actor = acting(actor, subject, rights, client)?;
-    if !may_act(subject.claims.get(MAY_ACT), &actor, circumstances.issuer) {
+    if !may_act(subject.claims.get(MAY_ACT), &actor, sender.issuer) {
         return Err(invalid_request(Reason::ActorNotAllowed));
     }
     let before = subject
@@ -141,7 +132,7 @@ pub fn judge(
                 .chain([TokenOrigin::of(subject)])
                 .collect(),
         },
-        narrowed: narrowed(request, subject, rights, circumstances)?,
+        narrowed: narrowed(request, subject, rights, sender)?,
         claims: subject.claims.clone(),
         ends_at: subject.expires_at,
     })
@@ -190,13 +181,14 @@ fn narrowed(
     request: &ExtensionRequest,
     subject: &AccessToken,
     rights: Rights<'_>,
-    circumstances: ExchangeCircumstances<'_>,
+    sender: Sender<'_>,
 ) -> Result<Narrowed> {
-    let ExchangeCircumstances {
+    let Sender {
         client,
         catalogue,
         issuer,
-    } = circumstances;
+        ..
+    } = sender;
     let open = |name: &str| {
         let issuable = !matches!(name, OPENID | OFFLINE_ACCESS) && catalogue.kind(name).is_some();
         issuable && client.scope.contains(name) && subject.scope.contains(name)

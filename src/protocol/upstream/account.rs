@@ -173,7 +173,7 @@ pub struct LinkOffer {
     pub sid: Sid,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum OfferProblem {
     OtherSession,
     Expired,

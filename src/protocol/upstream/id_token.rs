@@ -19,7 +19,6 @@ use crate::words::secret::SecretText;
 const MOST_AMR: usize = 10;
 const LONGEST_AMR: usize = 40;
 
-#[derive(Clone, Copy)]
 pub struct ExpectedIdToken<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,

@@ -196,7 +196,6 @@ impl Ask {
 }
 
 /// Which values of `prompt` the provider takes. Some answer any other value with an error.
-#[derive(Clone, Copy)]
 pub struct PromptValues {
     pub login: bool,
     pub select_account: bool,

@@ -252,7 +252,7 @@ impl ClientAuthenticationMethod {
 }
 
 /// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum CodeBinding {
     /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
     Pkce,

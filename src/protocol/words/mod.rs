@@ -26,6 +26,7 @@ pub mod rule;
 pub mod samples;
 pub mod scope;
 pub mod secret;
+pub mod sender;
 pub mod session;
 pub mod strength;
 pub mod tls_words;

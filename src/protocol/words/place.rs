@@ -7,7 +7,6 @@ use super::identifiers::TenantName;
 use super::identity_provider::IdentityProvider;
 use super::session::{LOCAL, Session};
 
-#[derive(Clone, Copy)]
 pub struct SignInPlace<'a> {
     /// For whom; `None` where the person came for their own account.
     pub client: Option<&'a Client>,

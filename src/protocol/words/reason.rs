@@ -3,7 +3,6 @@
 
 use crate::words::named::named;
 
-#[derive(Clone, Copy)]
 pub struct Explanation {
     pub code: &'static str,
     /// Fixed text, fit for an `error_description` (RFC 6749 §5.2).

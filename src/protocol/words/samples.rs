@@ -21,6 +21,7 @@ use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
 use super::scope::{ScopeKind, ScopeSet};
 use super::secret::SecretText;
+use super::sender::Sender;
 use super::session::{Session, SignIn};
 use crate::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
@@ -49,6 +50,17 @@ pub fn p256(number: u8) -> PublicKey {
     PublicKey::P256 {
         x: x.try_into().unwrap(),
         y: y.try_into().unwrap(),
+    }
+}
+
+/// Without a key, at [`NOW`].
+pub fn sender<'a>(client: &'a Client, catalogue: &'a Catalogue) -> Sender<'a> {
+    Sender {
+        client,
+        catalogue,
+        issuer: "https://op.example",
+        key: None,
+        now: NOW,
     }
 }
 

@@ -112,7 +112,7 @@ pub fn is_language_tag(tag: &str) -> bool {
 }
 
 /// In the order in which a tag has them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum SubtagKind {
     Language,
     ExtendedLanguage,

@@ -5,7 +5,6 @@ use crate::words::client::Client;
 use crate::words::redirect_uri::{is_spelt_as_browsers_do, origin_of};
 use crate::words::rule::RuleKept;
 
-#[derive(Clone, Copy)]
 pub struct WebUrl<'a> {
     pub https: bool,
     /// With brackets when it is an IPv6 address.

@@ -73,19 +73,11 @@ pub fn remove_clients(
 
 const PUT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
-                     :expiries::timestamptz[])
-ON CONFLICT (client_id, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description,
-    expires_at = excluded.expires_at";
+{secrets} ON CONFLICT (client_id, id) {secret put}";
 
 const PUT_RESOURCE_SECRETS: &str = "
 INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
-                     :expiries::timestamptz[])
-ON CONFLICT (resource, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description,
-    expires_at = excluded.expires_at";
+{secrets} ON CONFLICT (resource, id) {secret put}";
 
 /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of
 /// the same id.

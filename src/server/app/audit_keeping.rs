@@ -50,7 +50,7 @@ impl AuditFailures {
 }
 
 /// Whom a failure concerns, besides the client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Concerned<'a> {
     Nobody,
     User(&'a Subject),

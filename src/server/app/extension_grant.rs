@@ -10,6 +10,7 @@ use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::GrantType;
 use gatepost_protocol::words::identifiers::KeyThumbprint;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::sender::Sender;
 use gatepost_store::Store;
 use gatepost_store::catalogue::{FoundFunction, look_up_function};
 
@@ -27,7 +28,18 @@ pub struct GrantContext<'a> {
     pub now: Instant,
 }
 
-impl GrantContext<'_> {
+impl<'a> GrantContext<'a> {
+    /// By whom the request is judged.
+    pub fn sender(&self) -> Sender<'a> {
+        Sender {
+            client: &self.client.client,
+            catalogue: &self.snapshot.catalogue,
+            issuer: self.app.issuer(),
+            key: self.key(),
+            now: self.now,
+        }
+    }
+
     /// The key that the sender holds.
     pub fn key(&self) -> Option<KeyThumbprint> {
         self.proof.map(|proof| proof.key)

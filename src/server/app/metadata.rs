@@ -10,9 +10,7 @@ use crate::config::LANGUAGES;
 use crate::registry::Snapshot;
 use gatepost_protocol::discovery::{Provider, document};
 use gatepost_protocol::keys::jwt;
-use gatepost_protocol::token::token_request::SERVED_GRANT_TYPES;
 use gatepost_protocol::words::catalogue::Catalogue;
-use gatepost_protocol::words::client::GrantType;
 
 #[derive(Debug)]
 pub struct Rendered {
@@ -63,7 +61,7 @@ impl App {
             catalogue: &snapshot.catalogue,
             takes_pushed_requests: self.config.pushed_requests,
             id_jag: self.config.id_jag,
-            grant_types: &grant_types(self, &snapshot.catalogue),
+            extension_grants: &extension_grants(self, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
             ui_locales: &LANGUAGES,
         })
@@ -74,8 +72,8 @@ fn bytes(document: &Value) -> Arc<[u8]> {
     document.to_string().into_bytes().into()
 }
 
-/// The built-in grant types, then those of this binary and of the operator.
-fn grant_types(app: &App, catalogue: &Catalogue) -> Vec<GrantType> {
+/// The grant types of this binary and of the operator.
+fn extension_grants(app: &App, catalogue: &Catalogue) -> Vec<String> {
     let compiled_in = app
         .extensions
         .table
@@ -85,8 +83,5 @@ fn grant_types(app: &App, catalogue: &Catalogue) -> Vec<GrantType> {
     let mut names: Vec<String> = compiled_in.chain(registered).collect();
     names.sort_unstable();
     names.dedup();
-    SERVED_GRANT_TYPES
-        .into_iter()
-        .chain(names.into_iter().map(GrantType::Extension))
-        .collect()
+    names
 }

@@ -143,7 +143,6 @@ pub struct App {
     pub admin_surveys: Permits,
 }
 
-#[derive(Clone, Copy)]
 pub enum Standing {
     Ready,
     /// The registry cannot be read for the moment. Metadata and keys go on; everything that needs

@@ -22,7 +22,6 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 
 const SECONDS_PER_DAY: u64 = 86_400;
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 impl Listeners {
     /// Reads the two addresses alone: what `healthcheck` needs.
@@ -129,7 +128,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         brand: brand(reader),
         language: language(reader),
         mail: mail(reader),
-        new_browser_mail: reader.choice(&NEW_BROWSER_MAIL, &SWITCH, true),
+        new_browser_mail: reader.is_on(&NEW_BROWSER_MAIL),
         key_days: key_days(reader),
         argon2: argon2(reader),
         passwords: passwords(reader),
@@ -138,16 +137,16 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: reader.choice(&SIGN_IN_WITH, SignInWith::CHOICES, SignInWith::Username),
-        pushed_requests: reader.choice(&PUSHED_REQUESTS, &SWITCH, true),
-        id_jag: reader.choice(&ID_JAG, &SWITCH, false),
+        pushed_requests: reader.is_on(&PUSHED_REQUESTS),
+        id_jag: reader.is_on(&ID_JAG),
         client_assertions_name_issuer: reader.choice(
             &CLIENT_ASSERTION_AUDIENCE,
             &[("any", false), ("issuer", true)],
             false,
         ),
-        bound_sessions: reader.choice(&BOUND_SESSIONS, &SWITCH, false),
-        scim: reader.choice(&SCIM, &SWITCH, false),
-        admin_api: reader.choice(&ADMIN_API, &SWITCH, false),
+        bound_sessions: reader.is_on(&BOUND_SESSIONS),
+        scim: reader.is_on(&SCIM),
+        admin_api: reader.is_on(&ADMIN_API),
         administration: administration(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         people_change_name: reader.choice(
@@ -260,7 +259,7 @@ fn passwords(reader: &mut Reader<'_>) -> NewPasswords {
 fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
     let known = [Strength::TwoFactors, Strength::PhishingResistant].map(|one| (one.as_str(), one));
     let minimum_acr = reader.choice(&ADMIN_MINIMUM_ACR, &known, Strength::TwoFactors);
-    let requires_bound_session = reader.choice(&ADMIN_BOUND_SESSION, &SWITCH, false);
+    let requires_bound_session = reader.is_on(&ADMIN_BOUND_SESSION);
     let given_roles = reader.parsed(&ADMIN_ROLES, reader::role_list);
     let administration = Administration {
         role: reader.parsed(&ADMIN_ROLE, reader::role)?,

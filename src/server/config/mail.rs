@@ -22,7 +22,7 @@ pub struct SmtpServer {
     pub port: u16,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum SmtpSecurity {
     /// TLS from the first byte (RFC 8314 §3.3).
     Tls,

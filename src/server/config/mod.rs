@@ -170,7 +170,7 @@ pub struct NewPasswords {
 }
 
 /// Argon2id parameters (RFC 9106 §3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Argon2Parameters {
     pub memory_kib: u32,
     pub passes: u32,

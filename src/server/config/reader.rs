@@ -71,6 +71,10 @@ impl<'a> Reader<'a> {
         fallback
     }
 
+    pub(super) fn is_on(&mut self, setting: &'static Setting) -> bool {
+        self.choice(setting, &[("on", true), ("off", false)], false)
+    }
+
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
         self.number_or(setting, setting.usual_number())
     }

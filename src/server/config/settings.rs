@@ -234,7 +234,6 @@ pub enum Default {
     Described(&'static str),
 }
 
-#[derive(Clone, Copy)]
 pub enum Kind {
     Text,
     /// A text in which empty is a value of its own, not absence.

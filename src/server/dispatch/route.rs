@@ -20,7 +20,6 @@ pub enum Audience {
 }
 
 /// Which other origins may read the answer in a browser (Fetch §3.2).
-#[derive(Clone, Copy)]
 pub enum Sharing {
     Nobody,
     Everybody,
@@ -56,7 +55,6 @@ pub enum Endpoint {
 /// Whether a request may have a long body. It is asked before the body is read.
 pub type TakesLongBody = fn(&App, &Request) -> bool;
 
-#[derive(Clone, Copy)]
 pub struct Route {
     pub path: RoutePath,
     /// What metrics call it.

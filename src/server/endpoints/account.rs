@@ -124,12 +124,13 @@ pub fn address(context: InSession<'_>, page: &str) -> String {
     context.presentation().in_its_language(path)
 }
 
-/// Draws something with a form of this page.
-fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-    draw(PageForm {
-        action: &address(context, "/account"),
-        token: &context.form_token(Form::Account, ""),
-    })
+/// A form of this page.
+fn page_form(context: InSession<'_>) -> PageForm<'_> {
+    PageForm {
+        chrome: context.chrome(),
+        action: address(context, "/account"),
+        token: context.form_token(Form::Account, ""),
+    }
 }
 
 impl<'a> Change<'a> {
@@ -251,10 +252,8 @@ fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Re
         identities: &identities,
         linkable: &linkable,
     };
-    let page = with_form(context, |form| {
-        let own = |page: &str| address(context, page);
-        pages::account::page(context.chrome(), form, own, &holdings, outcome)
-    });
+    let own = |page: &str| address(context, page);
+    let page = pages::account::page(&page_form(context), own, &holdings, outcome);
     Ok(answers::scripted_page(status, page))
 }
 

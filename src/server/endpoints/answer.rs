@@ -40,8 +40,9 @@ use gatepost_protocol::words::session::{Session, SignIn};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::consents::{self, ConsentRow};
 use gatepost_store::device_authorizations::{self, NewDecision};
+use gatepost_store::sessions::{self, NewSession};
 use gatepost_store::users::{CurrentUser, UserRow};
-use gatepost_store::{session_clients, sessions, tokens};
+use gatepost_store::{session_clients, tokens};
 
 /// How many characters of what a browser calls itself are kept.
 const USER_AGENT: usize = 200;
@@ -80,7 +81,12 @@ pub fn begin_session(
         let row = renewed(app, current_session, new.clone(), remember);
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = session_event("signed_in", context, proof, &row);
-        if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
+        let renewed = NewSession {
+            session: &row,
+            handle_hash: &handle.hash(),
+            arrival,
+        };
+        if renewed.renew(&app.store, &event)? {
             return Ok(Some(CurrentSession {
                 binding: current_session.binding,
                 ..begun(handle, row, user)
@@ -94,7 +100,12 @@ pub fn begin_session(
     }
     let handle = SessionHandle::new(new.day, random::bytes());
     let signed_in = session_event("signed_in", context, proof, &new);
-    if !sessions::insert(&app.store, &new, &handle.hash(), arrival, &signed_in)? {
+    let begun_now = NewSession {
+        session: &new,
+        handle_hash: &handle.hash(),
+        arrival,
+    };
+    if !begun_now.insert(&app.store, &signed_in)? {
         return Ok(None);
     }
     // A session that could not be renewed ends. Where the renewal failed, it has ended already, or

@@ -11,7 +11,6 @@ use crate::endpoints::transaction::{
 };
 use crate::http::Response;
 use crate::pages;
-use crate::pages::frame::PageForm;
 use gatepost_protocol::authorize::interaction::{Step, may_remember, narrow};
 use gatepost_protocol::login::bound_session::ConsentInTime;
 use gatepost_protocol::words::client::Client;
@@ -146,20 +145,15 @@ pub fn draw(context: InSession<'_>, may_remember: bool, drawn_again: bool) -> Re
         account: context.current_session.account(),
         may_remember,
     };
-    let draw_with =
-        |form: PageForm<'_>| pages::consent::page(context.chrome(), form, asked, drawn_again);
-    let page = if requires_bound_session(transaction) {
+    let mut form = context.form(page, Form::Consent);
+    if requires_bound_session(transaction) {
         let drawn = ConsentInTime {
             tie: context.tie(),
             drawn_at: context.app.now(),
         };
         let vault = &context.app.vault.bound_sessions;
-        draw_with(PageForm {
-            action: &context.action(page),
-            token: &vault.seal_text(ConsentInTime::PREFIX, &drawn),
-        })
-    } else {
-        context.with_form(page, Form::Consent, draw_with)
-    };
+        form.token = vault.seal_text(ConsentInTime::PREFIX, &drawn);
+    }
+    let page = pages::consent::page(&form, asked, drawn_again);
     Ok(answers::form_page(200, page))
 }

@@ -36,7 +36,7 @@ pub struct CurrentSession {
 }
 
 /// Whom the cookies of a request show.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Presence {
     /// They show no session, or none that stands.
     Nobody,

@@ -68,13 +68,13 @@ fn draw(
 ) -> Response {
     let browser = Browser::of(&app.config, request);
     let presentation = Presentation::of(app, request);
-    let action = presentation.in_its_language(app.config.base_url.path_of("/device"));
     let form = PageForm {
-        action: &action,
-        token: &forms::issue(app, Form::UserCode, "", &browser.value),
+        chrome: presentation.chrome(""),
+        action: presentation.in_its_language(app.config.base_url.path_of("/device")),
+        token: forms::issue(app, Form::UserCode, "", &browser.value),
     };
     let code = code.map(|code| code.to_string()).unwrap_or_default();
-    let page = pages::consent::user_code_page(presentation.chrome(""), form, &code, problem);
+    let page = pages::consent::user_code_page(&form, &code, problem);
     let page = browser.carried_by(&app.config, answers::form_page(200, page));
     // This page is for anybody. So the session is read only where something may be left of one.
     if bound_session::has_cookie(app, request)

@@ -44,9 +44,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
 
 fn draw(page: &TiedPage<'_>, name: &str, problem: Option<AskingProblem>) -> Response {
     let back = page.address("/login");
-    let markup = page.with_form(Form::Forgotten, |form| {
-        pages::forgotten::page(page.chrome(), form, &back, name, problem)
-    });
+    let markup = pages::forgotten::page(&page.form(Form::Forgotten), &back, name, problem);
     let response = answers::form_page(200, markup);
     page.browser.carried_by(&page.app.config, response)
 }

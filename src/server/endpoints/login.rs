@@ -386,8 +386,9 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         }),
     };
     let form = PageForm {
-        action: &context.action(PAGE),
-        token: &forms::issue(app, Form::Login, &transaction.sealed, &browser.value),
+        chrome: context.chrome(),
+        action: context.action(PAGE),
+        token: forms::issue(app, Form::Login, &transaction.sealed, &browser.value),
     };
     let purpose = context.purpose();
     let is_expired = says(context.request, EXPIRED);
@@ -395,7 +396,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
         .problem
         .or(is_expired.then_some(LoginProblem::PageExpired))
         .or(refused.map(|_| LoginProblem::KeyNotShown));
-    let page = pages::login::page(form, purpose, &choices, shown, problem);
+    let page = pages::login::page(&form, purpose, &choices, shown, problem);
     let mut page = browser.carried_by(&app.config, answers::scripted_page(200, page));
     if let (Some(LoginProblem::KeyNotShown), Some(refused)) = (problem, refused) {
         page = answers::noted(page, Reason::UnboundRequest);
@@ -424,10 +425,9 @@ pub fn not_open(context: InSession<'_>) -> Response {
 
 /// Offers the present account, unless the application is closed to it.
 fn offer(context: InSession<'_>, status: u16, drawn_again: bool) -> Response {
-    let page = context.with_form(PAGE, Form::SelectAccount, |form| {
-        let account = context.current_session.account();
-        let is_open = status == 200;
-        pages::login::chooser_page(form, context.purpose(), account, is_open, drawn_again)
-    });
+    let form = context.form(PAGE, Form::SelectAccount);
+    let account = context.current_session.account();
+    let purpose = context.purpose();
+    let page = pages::login::chooser_page(&form, purpose, account, status == 200, drawn_again);
     answers::scripted_page(status, page)
 }

@@ -56,21 +56,19 @@ fn take(sign_out: &SignOut<'_>, current_session: &CurrentSession) -> Result<Resp
 
 fn draw(sign_out: &SignOut<'_>, current_session: &CurrentSession, drawn_again: bool) -> Response {
     let SignOut { app, request, .. } = *sign_out;
-    let token = forms::issue(
-        app,
-        Form::Logout,
-        &sign_out.sealed,
-        &current_session.handle.random,
-    );
     let presentation = Presentation::of(app, request);
-    let action = presentation.in_its_language(sign_out.page());
-    let chrome = presentation.chrome(sign_out.ui_locales());
     let form = PageForm {
-        action: &action,
-        token: &token,
+        chrome: presentation.chrome(sign_out.ui_locales()),
+        action: presentation.in_its_language(sign_out.page()),
+        token: forms::issue(
+            app,
+            Form::Logout,
+            &sign_out.sealed,
+            &current_session.handle.random,
+        ),
     };
     let account = (!current_session.is_refused()).then(|| current_session.account());
-    let page = pages::logout::page(chrome, form, account, sign_out.client(), drawn_again);
+    let page = pages::logout::page(&form, account, sign_out.client(), drawn_again);
     answers::form_page(200, page)
 }
 

@@ -543,7 +543,6 @@ impl<'a, S> RequestContext<'a, S> {
     /// What the sign-in pages say about the request.
     pub fn purpose(&self) -> SignInFor<'a> {
         SignInFor {
-            chrome: self.chrome(),
             request: &self.transaction.request,
             client: self.transaction.registration(),
             catalogue: &self.transaction.snapshot.catalogue,
@@ -692,11 +691,12 @@ impl<'a> InSession<'a> {
         )
     }
 
-    /// Draws something with a form of one of our pages.
-    pub fn with_form<T>(&self, page: &str, form: Form, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-        draw(PageForm {
-            action: &self.action(page),
-            token: &self.form_token(form, &self.transaction.sealed),
-        })
+    /// A form of one of our pages.
+    pub fn form(&self, page: &str, form: Form) -> PageForm<'a> {
+        PageForm {
+            chrome: self.chrome(),
+            action: self.action(page),
+            token: self.form_token(form, &self.transaction.sealed),
+        }
     }
 }

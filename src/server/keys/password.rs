@@ -13,7 +13,6 @@ use gatepost_protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::mutex::Mutex;
 
-#[derive(Clone, Copy)]
 pub struct Cost {
     /// Memory, KiB.
     pub memory_kib: u32,

@@ -8,8 +8,8 @@ use maud::{Markup, html};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, button, client_logo, done, field_problem,
-    headed, hidden, link_button, primary_button, script,
+    Account, PageForm, about, about_account, button, client_logo, done, field_problem, headed,
+    hidden, link_button, primary_button, script,
 };
 use crate::pages::icons::{APPLICATION, PERSON, icon};
 use crate::pages::login::tenant_notice;
@@ -34,7 +34,6 @@ use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
 
 /// What there is to see, as it is stored.
-#[derive(Clone, Copy)]
 pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
@@ -177,13 +176,12 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 /// `new_password_again`, `change_address` with `new_address`, or `change_name` with `new_name`.
 /// `own` gives the address of another page of ours.
 pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     own: impl Fn(&str) -> String,
     holdings: &Holdings<'_>,
     outcome: Option<Outcome<'_>>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let Holdings {
         catalogue,
         account,
@@ -217,7 +215,7 @@ pub fn page(
             @if has_own_way_in || has_identities {
                 div {
                     @if has_own_way_in { (factors(texts, form, holdings)) }
-                    @if has_password { (password(chrome, form, account.username, problem)) }
+                    @if has_password { (password(form, account.username, problem)) }
                     @if holdings.may_change_name {
                         section { (name(texts, form, account, problem)) }
                     }
@@ -229,14 +227,14 @@ pub fn page(
             }
             div {
                 (sign_ins.draw(texts, form))
-                (applications(chrome, form, holdings))
+                (applications(form, holdings))
             }
         }
-        (script(chrome, "times.js"))
+        (script(form.chrome, "times.js"))
         @if let Some(signals) = holdings.signals { div hidden data-signals=(signals) {} }
-        @if holdings.has_passkeys { (script(chrome, "passkey.js")) }
+        @if holdings.has_passkeys { (script(form.chrome, "passkey.js")) }
     };
-    headed(chrome, problem.is_some(), texts.account_title, &card)
+    headed(form.chrome, problem.is_some(), texts.account_title, &card)
 }
 
 pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
@@ -263,7 +261,8 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
     }
 }
 
-fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+fn applications(form: &PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let chrome = form.chrome;
     let texts = chrome.texts;
     html! {
         section aria-labelledby="applications" {
@@ -316,7 +315,7 @@ pub fn provider_name<'a>(catalogue: &'a Catalogue, identity: &'a LinkedIdentity)
     }
 }
 
-fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+fn identities(texts: &Texts, form: &PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let Holdings {
         catalogue,
         identities,
@@ -366,20 +365,15 @@ fn linked_identity(texts: &Texts, catalogue: &Catalogue, identity: &LinkedIdenti
     }
 }
 
-fn linking(texts: &Texts, form: PageForm<'_>, provider: &IdentityProvider) -> Markup {
+fn linking(texts: &Texts, form: &PageForm<'_>, provider: &IdentityProvider) -> Markup {
     form.of(&html! {
         (hidden("provider", &provider.name))
         (button("link", about(texts.link_account_at, &provider.display_name)))
     })
 }
 
-fn password(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    username: &str,
-    problem: Option<AccountProblem>,
-) -> Markup {
-    let texts = chrome.texts;
+fn password(form: &PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
+    let texts = form.chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
     let present = PasswordField {
         name: "present_password",
@@ -396,7 +390,7 @@ fn password(
                     // For password managers: whose password it is.
                     input type="text" name="username" value=(username) autocomplete="username"
                         hidden readonly;
-                    (present.draw(wrong, None)) (new_password(chrome, wrong, None))
+                    (present.draw(wrong, None)) (new_password(form.chrome, wrong, None))
                     div .actions {
                         (primary_button("change_password", texts.change_password))
                     }
@@ -408,7 +402,7 @@ fn password(
 
 fn address(
     texts: &Texts,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     claims: &JsonObject,
     problem: Option<AccountProblem>,
 ) -> Markup {
@@ -430,7 +424,7 @@ fn address(
 
 fn name(
     texts: &Texts,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     account: Account<'_>,
     problem: Option<AccountProblem>,
 ) -> Markup {
@@ -452,7 +446,7 @@ fn name(
 
 /// A form of one field, behind what it does.
 fn changing(
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     decision: &str,
     label: &str,
     is_wrong: bool,
@@ -484,7 +478,6 @@ fn present_address(texts: &Texts, claims: &JsonObject) -> Markup {
 }
 
 /// An account elsewhere that may become a way in.
-#[derive(Clone, Copy)]
 pub struct OfferedLink<'a> {
     pub provider: &'a IdentityProvider,
     pub subject: &'a str,
@@ -496,13 +489,8 @@ pub struct OfferedLink<'a> {
 /// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account
 /// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form
 /// goes.
-pub fn link_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    account: Account<'_>,
-    offered: OfferedLink<'_>,
-) -> Markup {
-    let texts = chrome.texts;
+pub fn link_page(form: &PageForm<'_>, account: Account<'_>, offered: OfferedLink<'_>) -> Markup {
+    let texts = form.chrome.texts;
     let card = html! {
         p .lead { (about(texts.your_account_at, &offered.provider.display_name)) }
         div .details {
@@ -525,5 +513,5 @@ pub fn link_page(
             }
         }))
     };
-    headed(chrome, false, texts.link_title, &card)
+    headed(form.chrome, false, texts.link_title, &card)
 }

@@ -18,7 +18,6 @@ use gatepost_protocol::words::scope::ScopeKind;
 use gatepost_protocol::words::web_url::WebUrl;
 
 /// What is asked of a person: the request, who made it, and the scopes that there are.
-#[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub request: &'a AuthorizeRequest,
     pub client: &'a Client,
@@ -31,7 +30,7 @@ pub struct Asked<'a> {
 /// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the
 /// required ones), `remember=true` and `decision` as `allow` or `deny`; the small one `form_token`
 /// and `decision=another`.
-pub fn page(chrome: Chrome<'_>, form: PageForm<'_>, asked: Asked<'_>, drawn_again: bool) -> Markup {
+pub fn page(form: &PageForm<'_>, asked: Asked<'_>, drawn_again: bool) -> Markup {
     let Asked {
         request,
         client,
@@ -39,6 +38,7 @@ pub fn page(chrome: Chrome<'_>, form: PageForm<'_>, asked: Asked<'_>, drawn_agai
         account,
         may_remember,
     } = asked;
+    let chrome = form.chrome;
     let texts = chrome.texts;
     let name = chrome.name_of(client);
     let user_code = match &request.ending {
@@ -209,12 +209,11 @@ impl UserCodeProblem {
 /// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address
 /// must be held against the device.
 pub fn user_code_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     user_code: &str,
     problem: Option<UserCodeProblem>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let to_be_compared = !user_code.is_empty() && problem.is_none();
     let card = html! {
         p .lead { @if to_be_compared { (texts.device_compare) } @else { (texts.device_hint) } }
@@ -224,7 +223,7 @@ pub fn user_code_page(
             (submit(texts.device_continue))
         }))
     };
-    headed(chrome, problem.is_some(), texts.device_title, &card)
+    headed(form.chrome, problem.is_some(), texts.device_title, &card)
 }
 
 fn user_code_field(texts: &Texts, typed: &str, problem: Option<UserCodeProblem>) -> Markup {

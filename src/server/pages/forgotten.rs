@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use crate::pages::frame::{Chrome, PageForm, about, button_to, headed, help, problem_notice};
 
 /// Why no letter was sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum AskingProblem {
     /// What was typed is missing, or cannot be.
     Typed,
@@ -15,14 +15,8 @@ pub enum AskingProblem {
 }
 
 /// The form posts `form_token` and `name`. `back` is the sign-in page.
-pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    back: &str,
-    name: &str,
-    problem: Option<AskingProblem>,
-) -> Markup {
-    let texts = chrome.texts;
+pub fn page(form: &PageForm<'_>, back: &str, name: &str, problem: Option<AskingProblem>) -> Markup {
+    let texts = form.chrome.texts;
     let is_missing = problem == Some(AskingProblem::Typed);
     let problem = problem.map(|problem| match problem {
         AskingProblem::Typed => html! { a href="#name" { (texts.name_or_address_missing) } },
@@ -41,13 +35,12 @@ pub fn page(
             a .button href=(back) { (texts.cancel) }
         }
     };
-    let form = form.of(&fields);
     asking_page(
-        chrome,
+        form.chrome,
         texts.forgotten_title,
         texts.forgotten_hint,
         problem.as_ref(),
-        &form,
+        &form.of(&fields),
     )
 }
 
@@ -83,13 +76,8 @@ pub fn sent_page(chrome: Chrome<'_>, sentence: &str, back: Option<&str>) -> Mark
 }
 
 /// Asks whether to take another address. The form posts `form_token`; saying no is a link.
-pub fn address_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    address: &str,
-    account: &str,
-) -> Markup {
-    let texts = chrome.texts;
+pub fn address_page(form: &PageForm<'_>, address: &str, account: &str) -> Markup {
+    let texts = form.chrome.texts;
     let card = html! {
         p { (about(texts.confirm_address, address)) }
         (form.of(&html! {
@@ -99,7 +87,7 @@ pub fn address_page(
             }
         }))
     };
-    headed(chrome, false, texts.confirm_address_title, &card)
+    headed(form.chrome, false, texts.confirm_address_title, &card)
 }
 
 /// To somebody whose account is disabled now.

@@ -33,11 +33,12 @@ impl<'a> Chrome<'a> {
     }
 }
 
-/// A form of ours: where it goes, and the token that ties it to this browser.
-#[derive(Clone, Copy)]
+/// A form of ours: the page around it, where it goes, and the token that ties it to this browser.
+#[derive(Clone)]
 pub struct PageForm<'a> {
-    pub action: &'a str,
-    pub token: &'a str,
+    pub chrome: Chrome<'a>,
+    pub action: String,
+    pub token: String,
 }
 
 impl PageForm<'_> {
@@ -51,7 +52,7 @@ impl PageForm<'_> {
     }
 
     pub(crate) fn token(&self) -> Markup {
-        hidden("form_token", self.token)
+        hidden("form_token", &self.token)
     }
 }
 

@@ -5,26 +5,21 @@ use maud::{Markup, html};
 
 use crate::pages::account::AccountProblem;
 use crate::pages::forgotten::{AskingProblem, asking_page};
-use crate::pages::frame::{Chrome, PageForm, about, document_with, field_problem, help, submit};
+use crate::pages::frame::{PageForm, about, document_with, field_problem, help, submit};
 use crate::pages::password_link::new_password;
 use crate::pages::texts::Texts;
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::user::check_username;
 
 /// Asks for an address. The form posts `form_token` and `address`.
-pub fn address_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    address: &str,
-    problem: Option<AskingProblem>,
-) -> Markup {
-    let texts = chrome.texts;
+pub fn address_page(form: &PageForm<'_>, address: &str, problem: Option<AskingProblem>) -> Markup {
+    let texts = form.chrome.texts;
     let is_unfit = problem == Some(AskingProblem::Typed);
     let problem = problem.map(|problem| match problem {
         AskingProblem::Typed => html! { a href="#address" { (texts.address_unfit) } },
         AskingProblem::PageExpired => html! { (texts.session_changed) },
     });
-    let form = form.of(&html! {
+    let fields = html! {
         div .field {
             label for="address" { (texts.email_address) }
             input #address type="email" name="address" value=(address) required maxlength="254"
@@ -33,13 +28,13 @@ pub fn address_page(
                 aria-describedby=[is_unfit.then_some("problem")];
         }
         (submit(texts.send_letter))
-    });
+    };
     asking_page(
-        chrome,
+        form.chrome,
         texts.join_title,
         texts.join_hint,
         problem.as_ref(),
-        &form,
+        &form.of(&fields),
     )
 }
 
@@ -81,7 +76,7 @@ impl JoinProblem {
 }
 
 /// What was typed before.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct Typed<'a> {
     pub username: &'a str,
     pub name: &'a str,
@@ -90,13 +85,12 @@ pub struct Typed<'a> {
 /// Makes the account. The form posts `form_token`, `username`, `name`, `new_password` and
 /// `new_password_again`.
 pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     address: &str,
     typed: Typed<'_>,
     problem: Option<JoinProblem>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let told = problem.map(|problem| problem.told(texts));
     let wrong = told.as_ref().and_then(|(field, _)| *field);
     let card = html! {
@@ -107,12 +101,12 @@ pub fn page(
         }
         (form.of(&html! {
             (names(texts, typed, wrong))
-            (new_password(chrome, wrong, wrong))
+            (new_password(form.chrome, wrong, wrong))
             (submit(texts.create_account))
         }))
-        (help(chrome))
+        (help(form.chrome))
     };
-    document_with(chrome, problem.is_some(), texts.join_title, card)
+    document_with(form.chrome, problem.is_some(), texts.join_title, card)
 }
 
 /// `wrong` is the id of the field that a problem concerns.

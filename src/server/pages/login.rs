@@ -17,10 +17,9 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::TenantName;
 
-/// For what somebody signs in, and what is around the page.
+/// For what somebody signs in.
 #[derive(Clone, Copy)]
 pub struct SignInFor<'a> {
-    pub chrome: Chrome<'a>,
     pub request: &'a AuthorizeRequest,
     /// Who asked for the sign-in; none where the person came for their own account.
     pub client: Option<&'a Client>,
@@ -55,7 +54,6 @@ pub enum LoginProblem {
 }
 
 /// What the form says when it is drawn.
-#[derive(Clone, Copy)]
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
@@ -91,7 +89,7 @@ pub struct AskPasskey<'a> {
 /// posts the answer to `passkey`, as `passkey_form` says, to its own address. `decision` is absent,
 /// or `cancel`.
 pub fn page(
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     purpose: SignInFor<'_>,
     choices: &Choices,
     shown: SignInForm<'_>,
@@ -106,8 +104,7 @@ pub fn page(
         passkey,
         ..
     } = shown;
-    let chrome = purpose.chrome;
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let asked = Asked::of(texts, with);
     let known = &purpose.catalogue.identity_providers;
     let providers: Vec<_> = choices
@@ -115,9 +112,8 @@ pub fn page(
         .iter()
         .filter_map(|name| known.get(name))
         .collect();
-    let token = form.token;
     // Each in a form of its own: going to another service sends no password along.
-    let form = |fields: Markup| {
+    let of_form = |fields: Markup| {
         form.of(&html! {
             @if someone_else { (hidden("someone_else", "true")) }
             (fields)
@@ -132,7 +128,7 @@ pub fn page(
             (done(texts.passkey_is_set))
         }
         @if choices.password {
-            (form(html! {
+            (of_form(html! {
                 (fields(texts, asked.label, shown, problem))
                 @if let Some(is_ticked) = remember {
                     div .choice .remember {
@@ -147,11 +143,11 @@ pub fn page(
         }
         @if let Some(AskPasskey { action, options, signals }) = passkey {
             @if let Some(signals) = signals { div hidden data-signals=(signals) {} }
-            (passkey_form(chrome, PageForm { action, token }, options, false))
+            (passkey_form(&PageForm { action: action.to_owned(), ..form.clone() }, options, false))
         }
         @if choices.password && !providers.is_empty() { p .or { (texts.or) } }
         @if !providers.is_empty() {
-            (form(html! {
+            (of_form(html! {
                 div .actions {
                     @for provider in &providers {
                         button type="submit" name="identity_provider" value=(provider.name) {
@@ -161,22 +157,22 @@ pub fn page(
                 }
             }))
         }
-        (form(html! { div .actions .more { (cancel(texts)) } }))
+        (of_form(html! { div .actions .more { (cancel(texts)) } }))
     };
-    card(purpose, texts.sign_in_title, problem.is_some(), &ways)
+    card(form, purpose, texts.sign_in_title, problem.is_some(), &ways)
 }
 
 /// `prompt=select_account` with a session: offers this account or another one, no fields. The form
 /// posts `form_token` and `decision` as `continue`, `another` or `cancel`; the first only where the
 /// application is open to the account.
 pub fn chooser_page(
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     purpose: SignInFor<'_>,
     account: Account<'_>,
     is_open: bool,
     drawn_again: bool,
 ) -> Markup {
-    let texts = purpose.chrome.texts;
+    let texts = form.chrome.texts;
     let title = if is_open {
         texts.choose_account_title
     } else {
@@ -195,12 +191,18 @@ pub fn chooser_page(
         }
     };
     let is_error = !is_open || drawn_again;
-    card(purpose, title, is_error, &form.of(&chooser))
+    card(form, purpose, title, is_error, &form.of(&chooser))
 }
 
-pub(super) fn card(purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {
+pub(super) fn card(
+    form: &PageForm<'_>,
+    purpose: SignInFor<'_>,
+    heading: &str,
+    is_error: bool,
+    ways: &Markup,
+) -> Markup {
+    let chrome = form.chrome;
     let SignInFor {
-        chrome,
         request,
         client,
         catalogue,

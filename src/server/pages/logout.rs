@@ -14,16 +14,15 @@ use gatepost_protocol::words::client::Client;
 /// Asks whether to sign out. The form posts `form_token` and `decision` as `sign_out` or `stay`. No
 /// account is named to whoever does not show the key of the session.
 pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     account: Option<Account<'_>>,
     client: Option<&Client>,
     drawn_again: bool,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let card = html! {
         @if let Some(client) = client {
-            p .lead { (about(texts.client_asks_to_sign_out, chrome.name_of(client))) }
+            p .lead { (about(texts.client_asks_to_sign_out, form.chrome.name_of(client))) }
         }
         (session_changed(texts, drawn_again))
         @if let Some(account) = account {
@@ -35,7 +34,7 @@ pub fn page(
             (button("stay", texts.stay_signed_in))
         }))
     };
-    headed(chrome, drawn_again, texts.sign_out_title, &card)
+    headed(form.chrome, drawn_again, texts.sign_out_title, &card)
 }
 
 /// How a sign-out ends for the browser.

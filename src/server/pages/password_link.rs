@@ -18,13 +18,12 @@ pub enum LinkProblem {
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
 pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     username: &str,
     problem: Option<LinkProblem>,
     new: Option<NewApp<'_>>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let (of_password, of_app) = match problem {
         Some(LinkProblem::Password(problem)) => (Some(problem), None),
         Some(LinkProblem::App(problem)) => (None, Some(problem)),
@@ -41,14 +40,19 @@ pub fn page(
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden
                 readonly;
-            (new_password(chrome, wrong, first))
+            (new_password(form.chrome, wrong, first))
             @if let Some(app) = new {
                 h2 { (texts.add_app_title) } (setup(texts, app, of_app))
             }
             (submit(texts.set_password))
         }))
     };
-    document_with(chrome, problem.is_some(), texts.set_password_title, card)
+    document_with(
+        form.chrome,
+        problem.is_some(),
+        texts.set_password_title,
+        card,
+    )
 }
 
 /// The fields of a new password, which is typed twice. `wrong` is the id of the field that a

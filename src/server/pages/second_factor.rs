@@ -9,8 +9,8 @@ use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
 use crate::pages::frame::{
-    Chrome, PageForm, about, button, described_by, field_problem, headed, hidden, in_fours,
-    link_button, primary_button, script, submit,
+    PageForm, about, button, described_by, field_problem, headed, hidden, in_fours, link_button,
+    primary_button, script, submit,
 };
 use crate::pages::icons::{APP, PASSKEY, RECOVERY_CODES, icon};
 use crate::pages::login::{SignInFor, cancel, card};
@@ -52,7 +52,6 @@ pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> M
 }
 
 /// What the page that asks for another factor takes.
-#[derive(Clone, Copy)]
 pub struct WantedFactor<'a> {
     pub takes_codes: bool,
     /// What the browser is asked for a passkey by, where one will do.
@@ -63,13 +62,12 @@ pub struct WantedFactor<'a> {
 /// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or
 /// `cancel`; another one an answer to `passkey`.
 pub fn page(
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     purpose: SignInFor<'_>,
     wanted: WantedFactor<'_>,
     problem: Option<FactorProblem>,
 ) -> Markup {
-    let chrome = purpose.chrome;
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let WantedFactor {
         takes_codes,
         passkey,
@@ -90,11 +88,17 @@ pub fn page(
         }
         @if let Some(options) = passkey {
             @if !takes_codes { (without_passkey(texts)) }
-            (passkey_form(chrome, form, options, !takes_codes))
+            (passkey_form(form, options, !takes_codes))
         }
         (form.of(&html! { div .actions .more { (quiet_button(decision, label)) } }))
     };
-    card(purpose, texts.second_factor_title, problem.is_some(), &ways)
+    card(
+        form,
+        purpose,
+        texts.second_factor_title,
+        problem.is_some(),
+        &ways,
+    )
 }
 
 fn quiet_button(decision: &str, label: &str) -> Markup {
@@ -112,12 +116,7 @@ fn passkey_button(decision: &str, label: &str) -> Markup {
 /// `PublicKeyCredentialRequestOptionsJSON`). Posts `form_token`, `decision` as `passkey`, and what
 /// the browser answers, in base64url: `id`, `client_data`, `authenticator_data`, `signature`,
 /// `user_handle`. Hidden where there is no script or no passkey.
-pub(super) fn passkey_form(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    options: &str,
-    is_primary: bool,
-) -> Markup {
+pub(super) fn passkey_form(form: &PageForm<'_>, options: &str, is_primary: bool) -> Markup {
     html! {
         (by_passkey(form, options, &html! {
             (hidden("decision", "passkey"))
@@ -125,15 +124,15 @@ pub(super) fn passkey_form(
                 (hidden(name, ""))
             }
             div .actions .more[!is_primary] {
-                button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) }
+                button .primary[is_primary] type="submit" { (form.chrome.texts.use_passkey) }
             }
         }))
-        (script(chrome, "passkey.js"))
+        (script(form.chrome, "passkey.js"))
     }
 }
 
 /// A form that the script fills with what the browser answers to `options`, and then sends.
-fn by_passkey(form: PageForm<'_>, options: &str, fields: &Markup) -> Markup {
+fn by_passkey(form: &PageForm<'_>, options: &str, fields: &Markup) -> Markup {
     html! {
         form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
             (form.token())
@@ -151,7 +150,6 @@ fn without_passkey(texts: &Texts) -> Markup {
 }
 
 /// A passkey that is to be made.
-#[derive(Clone, Copy)]
 pub struct NewPasskeyPage<'a> {
     /// What the browser is asked (WebAuthn §5.1.3, `PublicKeyCredentialCreationOptionsJSON`).
     pub options: &'a str,
@@ -164,12 +162,11 @@ pub struct NewPasskeyPage<'a> {
 /// Makes a passkey. The form posts `form_token`, `name`, `client_data`, `attestation_object`, and
 /// `decision` as `add_passkey`; or the last as `cancel`, where a sign-in waits for it.
 pub fn add_passkey_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     new: NewPasskeyPage<'_>,
     problem: Option<FactorProblem>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let card = html! {
         @if new.is_required { p .lead { (texts.factor_required) } }
         (making_passkey(texts, form, new.options, problem, &html! {
@@ -181,33 +178,37 @@ pub fn add_passkey_page(
         } @else {
             p { a href=(form.action) { (texts.cancel) } }
         }
-        (script(chrome, "passkey.js"))
+        (script(form.chrome, "passkey.js"))
     };
-    headed(chrome, problem.is_some(), texts.add_passkey, &card)
+    headed(form.chrome, problem.is_some(), texts.add_passkey, &card)
 }
 
 /// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`,
 /// `client_data` and `attestation_object`.
 pub fn passkey_link_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     username: &str,
     options: &str,
     problem: Option<FactorProblem>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let card = html! {
         p .lead { (about(texts.set_password_for, username)) }
         (making_passkey(texts, form, options, problem, &html! {}))
-        (script(chrome, "passkey.js"))
+        (script(form.chrome, "passkey.js"))
     };
-    headed(chrome, problem.is_some(), texts.set_passkey_title, &card)
+    headed(
+        form.chrome,
+        problem.is_some(),
+        texts.set_passkey_title,
+        &card,
+    )
 }
 
 /// What makes a passkey by `options`, with what else the form has.
 fn making_passkey(
     texts: &Texts,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     options: &str,
     problem: Option<FactorProblem>,
     further: &Markup,
@@ -247,12 +248,11 @@ pub struct NewApp<'a> {
 /// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or
 /// `cancel`; on the account page that is a link back.
 pub fn add_app_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     new: NewApp<'_>,
     problem: Option<FactorProblem>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let card = html! {
         @if new.is_required { p .lead { (texts.factor_required) } }
         (factor_problem(texts, problem))
@@ -261,12 +261,12 @@ pub fn add_app_page(
             @if new.is_first { p .hint { (texts.ends_all_else) } }
             div .actions { (add_app_buttons(texts, form, new)) }
         }))
-        @if new.offers_passkey { (script(chrome, "passkey.js")) }
+        @if new.offers_passkey { (script(form.chrome, "passkey.js")) }
     };
-    headed(chrome, problem.is_some(), texts.add_app_title, &card)
+    headed(form.chrome, problem.is_some(), texts.add_app_title, &card)
 }
 
-fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup {
+fn add_app_buttons(texts: &Texts, form: &PageForm<'_>, new: NewApp<'_>) -> Markup {
     html! {
         (primary_button("add_app", texts.add_app))
         @if new.offers_passkey {
@@ -298,13 +298,12 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
 /// Shows recovery codes, once. The form posts `form_token`, `codes` (`sealed`: the codes under
 /// seal), and `decision` as `save_codes`, or as `continue` where no address leads on.
 pub fn recovery_page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     codes: &[String],
     sealed: &str,
     way_on: Option<&str>,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = form.chrome.texts;
     let card = html! {
         p { (texts.recovery_hint) }
         ul .codes { @for one in codes { li { code { (one) } } } }
@@ -319,7 +318,7 @@ pub fn recovery_page(
             }
         }))
     };
-    headed(chrome, false, texts.recovery_title, &card)
+    headed(form.chrome, false, texts.recovery_title, &card)
 }
 
 fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
@@ -361,7 +360,7 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
 }
 
 /// The part of the account page about them.
-pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+pub(super) fn factors(texts: &Texts, form: &PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let Holdings {
         factors: all,
         has_password,
@@ -416,7 +415,7 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                 }
             }))
             @if has_password && !factors.is_empty() && !needs_passkey {
-                (PageForm { token, ..form }
+                (PageForm { token: token.to_owned(), ..form.clone() }
                     .of_buttons(&button("make_recovery_codes", texts.make_recovery_codes)))
             }
         }

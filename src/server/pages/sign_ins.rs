@@ -11,7 +11,6 @@ use crate::pages::user_agent::browser;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::session::{LOCAL, PASSWORD, Session};
 
-#[derive(Clone, Copy)]
 pub struct SignIns<'a> {
     pub catalogue: &'a Catalogue,
     pub has_password: bool,
@@ -24,7 +23,7 @@ pub struct SignIns<'a> {
 
 impl SignIns<'_> {
     /// The forms post `decision` as `end_session` with `session`, or as `end_others`.
-    pub(super) fn draw(&self, texts: &Texts, form: PageForm<'_>) -> Markup {
+    pub(super) fn draw(&self, texts: &Texts, form: &PageForm<'_>) -> Markup {
         html! {
             section aria-labelledby="sessions" {
                 h2 #sessions { (texts.sessions_heading) }

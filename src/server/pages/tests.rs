@@ -46,11 +46,16 @@ use gatepost_protocol::words::session::{LOCAL, Session};
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
 
-const FORM: PageForm<'_> = PageForm {
-    action: "/auth/login?request=AAAA&x='\"<>",
-    token: "TOKEN",
-};
+const ACTION: &str = "/auth/login?request=AAAA&x='\"<>";
 const TO_SECOND_FACTOR: &str = "/auth/second?request=AAAA";
+fn form(chrome: Chrome<'_>) -> PageForm<'_> {
+    PageForm {
+        chrome,
+        action: String::from(ACTION),
+        token: String::from("TOKEN"),
+    }
+}
+
 /// Every page in one language, with `name` wherever a name from outside can stand.
 fn pages(language: Language, name: &str) -> Vec<Page> {
     let some = |text: &str| Some(text.to_owned());
@@ -117,19 +122,19 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             ..request
         };
         let purpose = SignInFor {
-            chrome,
             request: &request,
             client: Some(&client),
             catalogue: &catalogue,
         };
-        login_pages(purpose, name, &mut add);
+        let form = form(chrome);
+        login_pages(&form, purpose, &mut add);
         add(
             "chooser",
-            login::chooser_page(FORM, purpose, account, true, true),
+            login::chooser_page(&form, purpose, account, true, true),
         );
         add(
             "closed",
-            login::chooser_page(FORM, purpose, account, false, false),
+            login::chooser_page(&form, purpose, account, false, false),
         );
 
         let named = Account {
@@ -144,7 +149,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
                 account: named,
                 may_remember,
             };
-            consent::page(chrome, FORM, asked, drawn_again)
+            consent::page(&form, asked, drawn_again)
         };
         let code = UserCode::parse("BCDF-GHJK").unwrap();
         let device = AuthorizeRequest {
@@ -168,18 +173,18 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         };
         add(
             "consent for one that describes itself",
-            consent::page(chrome, FORM, described, false),
+            consent::page(&form, described, false),
         );
         add("device", consent(&device, false, false));
         add("device again", consent(&device, false, true));
         add(
             "device code from the link",
-            consent::user_code_page(chrome, FORM, name, None),
+            consent::user_code_page(&form, name, None),
         );
         let wrong = Some(UserCodeProblem::Wrong);
         add(
             "device code after a problem",
-            consent::user_code_page(chrome, FORM, name, wrong),
+            consent::user_code_page(&form, name, wrong),
         );
         for allowed in [true, false] {
             add(
@@ -195,17 +200,14 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             ("account 0", Some(linked)),
             ("account 4", Some(problem)),
         ] {
-            add(
-                page,
-                account_page(chrome, name, &catalogue, &client, outcome),
-            );
+            add(page, account_page(&form, &catalogue, &client, outcome));
         }
         let corp = &catalogue.identity_providers["corp"];
         let unfit = AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon);
         let unfit = Some(LinkProblem::Password(unfit));
         add(
             "password link",
-            password_link::page(chrome, FORM, name, unfit, None),
+            password_link::page(&form, name, unfit, None),
         );
         for problem in [
             None,
@@ -214,7 +216,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         ] {
             add(
                 "forgotten",
-                forgotten::page(chrome, FORM, "/login?r=R", name, problem),
+                forgotten::page(&form, "/login?r=R", name, problem),
             );
         }
         add(
@@ -223,26 +225,26 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         );
         add(
             "new address",
-            forgotten::address_page(chrome, FORM, name, "/account"),
+            forgotten::address_page(&form, name, "/account"),
         );
         add(
             "new address, not signed in",
             forgotten::sign_in_to_confirm_page(chrome, "/account"),
         );
-        factor_pages(chrome, purpose, &mut add);
+        factor_pages(&form, purpose, &mut add);
         let offered = OfferedLink {
             provider: corp,
             subject: "subject",
             label: Some(name),
             sealed: "OFFER",
         };
-        add("link", account::link_page(chrome, FORM, account, offered));
+        add("link", account::link_page(&form, account, offered));
 
         add(
             "logout",
-            logout::page(chrome, FORM, Some(account), Some(&client), false),
+            logout::page(&form, Some(account), Some(&client), false),
         );
-        add("logout again", logout::page(chrome, FORM, None, None, true));
+        add("logout again", logout::page(&form, None, None, true));
         let back = Some((&client, "https://client.example/"));
         add(
             "signed out",
@@ -368,12 +370,12 @@ fn catalogue(name: &str) -> Catalogue {
 }
 
 fn account_page(
-    chrome: Chrome<'_>,
-    name: &str,
+    form: &PageForm<'_>,
     catalogue: &Catalogue,
     client: &Client,
     outcome: Option<Outcome<'_>>,
 ) -> maud::Markup {
+    let name = form.chrome.request_id;
     let session = |sid: &str, provider: &str| Session {
         day: Day(0),
         sid: Sid::new(sid),
@@ -449,15 +451,15 @@ fn account_page(
         linkable: &[&catalogue.identity_providers["corp"]],
     };
     let own = |page: &str| format!("/auth{page}");
-    account::page(chrome, FORM, own, &holdings, outcome)
+    account::page(form, own, &holdings, outcome)
 }
 
 fn factor_pages(
-    chrome: Chrome<'_>,
+    form: &PageForm<'_>,
     purpose: SignInFor<'_>,
     add: &mut impl FnMut(&str, maud::Markup),
 ) {
-    let name = chrome.request_id;
+    let name = form.chrome.request_id;
     let new = NewApp {
         otpauth: "otpauth://totp/a",
         key: "ABCDEFGH",
@@ -468,7 +470,7 @@ fn factor_pages(
     };
     add(
         "password link with an app",
-        password_link::page(chrome, FORM, name, None, Some(new)),
+        password_link::page(form, name, None, Some(new)),
     );
     let passkey = NewPasskeyPage {
         options: "{}",
@@ -483,24 +485,26 @@ fn factor_pages(
     };
     add(
         "second factor",
-        second_factor::page(FORM, purpose, wanted, wrong),
+        second_factor::page(form, purpose, wanted, wrong),
     );
-    add(
-        "new app",
-        second_factor::add_app_page(chrome, FORM, new, wrong),
-    );
+    add("new app", second_factor::add_app_page(form, new, wrong));
     add(
         "new passkey",
-        second_factor::add_passkey_page(chrome, FORM, passkey, wrong),
+        second_factor::add_passkey_page(form, passkey, wrong),
     );
     add(
         "recovery codes",
-        second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")], "SEALED", None),
+        second_factor::recovery_page(form, &[String::from("abcde-fghjk")], "SEALED", None),
     );
 }
 
 /// The sign-in page, for one way in and for several.
-fn login_pages(purpose: SignInFor<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
+fn login_pages(
+    form: &PageForm<'_>,
+    purpose: SignInFor<'_>,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let name = form.chrome.request_id;
     let password = Choices {
         password: true,
         providers: Vec::new(),
@@ -530,7 +534,7 @@ fn login_pages(purpose: SignInFor<'_>, name: &str, add: &mut impl FnMut(&str, ma
             remember,
             passkey,
         };
-        login::page(FORM, purpose, choices, shown, problem)
+        login::page(form, purpose, choices, shown, problem)
     };
     let wrong = Some(LoginProblem::WrongCredentials);
     add("login", login(purpose, &password, None, None));
@@ -587,11 +591,7 @@ fn every_form_posts_and_carries_one_form_token() {
         assert_forms_post_with_one_token(&page, |form| {
             // What passkeys answer goes to an address of its own.
             let is_passkey = form.contains("value=\"passkey\"") && page.name.starts_with("login");
-            if is_passkey {
-                TO_SECOND_FACTOR
-            } else {
-                FORM.action
-            }
+            if is_passkey { TO_SECOND_FACTOR } else { ACTION }
         });
     }
 }

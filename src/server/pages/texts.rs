@@ -22,7 +22,7 @@ impl Template {
 pub type Text = &'static str;
 
 /// What a standard scope lets an application do: a short name and a sentence about it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ScopeText {
     pub name: Text,
     pub description: Text,

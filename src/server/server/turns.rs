@@ -39,7 +39,7 @@ struct Connection<T> {
     stage: Stage,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Stage {
     /// A request of it is in a worker's hands.
     Served,

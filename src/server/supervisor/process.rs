@@ -36,7 +36,7 @@ const NOT_INHERITED: [&str; 6] = [
     "LISTEN_FDNAMES",
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum Stage {
     Starting,
     Serving,

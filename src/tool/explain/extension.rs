@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::standing::life;
-use super::token::{ProvenSender, grant};
+use super::token::{as_sender, grant};
 use super::{Judged, explain_refusal, refusal};
 use gatepost_protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use gatepost_protocol::token::assertion::{self, ExpectedAssertion, is_type, numeric_date};
@@ -12,14 +12,15 @@ use gatepost_protocol::token::audience::narrow;
 use gatepost_protocol::token::extension_grant::scope_for_user;
 use gatepost_protocol::token::id_jag;
 use gatepost_protocol::token::jwt_bearer::{self, ShownAssertion};
-use gatepost_protocol::token::token_exchange::{self, ExchangeCircumstances, check_client};
+use gatepost_protocol::token::token_exchange::{self, check_client};
 use gatepost_protocol::token::token_request::ExtensionRequest;
-use gatepost_protocol::words::client::{Client, GrantType};
+use gatepost_protocol::words::client::GrantType;
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint};
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_protocol::words::sender::Sender;
 use gatepost_registrar::explanation::{broken, refused};
 use gatepost_registration::finding::Finding;
 use gatepost_registration::{broken, fine, weak};
@@ -33,14 +34,14 @@ use gatepost_store::tokens;
 const LONGEST_TOLD: usize = 200;
 
 /// A request of such a grant, as far as it can be judged without doing it.
-pub fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
+pub fn request(app: &App, sender: Sender<'_>, request: &ExtensionRequest) -> Judged {
     let is_of = |grant: GrantType| request.grant_type == grant.as_str();
     if id_jag::is_asked(request) {
-        return issued_id_jag(app, sender.client, request);
+        return issued_id_jag(app, sender, request);
     }
-    let asked = asked(request, sender.client, &app.registry.snapshot().catalogue)?.scope;
+    let asked = asked(request, sender)?.scope;
     if is_of(GrantType::TokenExchange) {
-        return exchange(app, sender.client, request);
+        return exchange(app, sender, request);
     }
     if is_of(GrantType::JwtBearer) {
         return assertion(app, sender, request, &asked);
@@ -50,7 +51,8 @@ pub fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) 
 }
 
 /// Whether an ID-JAG of ours would be given out.
-fn issued_id_jag(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
+fn issued_id_jag(app: &App, sender: Sender<'_>, request: &ExtensionRequest) -> Judged {
+    let client = sender.client;
     if !app.config.id_jag {
         let off = "no ID-JAG is given out: set GATEPOST_ID_JAG=on";
         return Ok(Finding::broken(off).into());
@@ -59,16 +61,8 @@ fn issued_id_jag(app: &App, client: &Client, request: &ExtensionRequest) -> Judg
     let token = id_token(app, client, id_jag::read(request, client)?);
     let token = token.ok_or_else(|| refusal(Reason::InvalidSubjectToken, none))?;
     let found = tokens::find(&app.store, &token)?;
-    let judged = id_jag::judge(
-        request,
-        &token,
-        found.user.as_ref(),
-        &found.facts,
-        client,
-        &app.registry.snapshot().catalogue,
-        app.now(),
-    );
-    match judged {
+    let user = found.user.as_ref();
+    match id_jag::judge(request, &token, user, &found.facts, sender) {
         Ok(granted) => Ok(fine!(
             "it gets an ID-JAG for {} at {}, with the scope {}",
             granted.resource,
@@ -93,8 +87,8 @@ fn issued_id_jag(app: &App, client: &Client, request: &ExtensionRequest) -> Judg
 }
 
 /// Whether a token exchange would give a token, and for whom.
-fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
-    check_client(client)?;
+fn exchange(app: &App, sender: Sender<'_>, request: &ExtensionRequest) -> Judged {
+    check_client(sender.client)?;
     let shown = token_exchange::read(request)?;
     let no_token = |reason| refusal(reason, "it is no access token of this issuer");
     let subject = opened(app, &shown.subject);
@@ -103,12 +97,7 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
         Some(token) => Some(opened(app, token).ok_or_else(|| no_token(Reason::InvalidActorToken))?),
         None => None,
     };
-    let circumstances = ExchangeCircumstances {
-        client,
-        catalogue: &app.registry.snapshot().catalogue,
-        issuer: app.issuer(),
-    };
-    let judged = match token_exchange::judge(request, &subject, actor.as_ref(), circumstances) {
+    let judged = match token_exchange::judge(request, &subject, actor.as_ref(), sender) {
         Ok(exchanged) => fine!(
             "it gets the scope {} for the audience {}",
             exchanged.narrowed.scope,
@@ -127,19 +116,15 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
 /// An assertion, as far as it can be judged without its issuer's keys.
 fn assertion(
     app: &App,
-    sender: ProvenSender<'_>,
+    sender: Sender<'_>,
     request: &ExtensionRequest,
     asked: &ScopeSet,
 ) -> Judged {
-    let ProvenSender { client, key } = sender;
-    let snapshot = app.registry.snapshot();
-    let catalogue = &snapshot.catalogue;
-    let shown = jwt_bearer::shown(request, client, catalogue, app.config.id_jag, key);
     let ShownAssertion {
         jws,
         issuer,
         proposal,
-    } = match shown {
+    } = match jwt_bearer::shown(request, sender, app.config.id_jag) {
         Ok(shown) => shown,
         Err(error) => {
             let jws = UnverifiedJws::parse(request.parameter("assertion").unwrap_or_default());
@@ -150,11 +135,11 @@ fn assertion(
     let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion::of_issuer(&issuer.issuer, &audiences);
     let claims = jws.unverified_claims().unwrap_or_default();
-    if let Err(problem) = assertion::judge(&claims, expected, app.now()) {
+    if let Err(problem) = assertion::judge(&claims, expected, sender.now) {
         let reason = jwt_bearer::refused(problem).reason;
         return Err(refusal(reason, problem.as_str()));
     }
-    let scope = scope_for_user(&proposal, client, asked).map_err(|error| {
+    let scope = scope_for_user(&proposal, sender.client, asked).map_err(|error| {
         let together = if issuer.id_jag {
             "what the ID-JAG, its issuer and the client allow together"
         } else {
@@ -166,7 +151,7 @@ fn assertion(
         }
     })?;
     let (requested, proposed) = (&request.resources, &proposal.resources);
-    let narrowed = narrow(&scope, requested, proposed, catalogue, app.issuer())?;
+    let narrowed = narrow(&scope, requested, proposed, sender.catalogue, sender.issuer)?;
     Ok(weak!(
         "it fits the issuer {}, and gives at most the scope {}; its signature, its user, and \
          whether it was used before are not looked at",
@@ -199,10 +184,9 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     };
     let confirmation = claims.get("cnf").and_then(|cnf| cnf.get("jkt"));
     let key = confirmation.and_then(Value::as_str);
-    let sender = ProvenSender {
-        client: &registered.client,
-        key: key.and_then(KeyThumbprint::from_text),
-    };
+    let snapshot = app.registry.snapshot();
+    let key = key.and_then(KeyThumbprint::from_text);
+    let sender = as_sender(app, &registered.client, &snapshot.catalogue, key);
     let form = [
         ("grant_type", GrantType::JwtBearer.as_str()),
         ("assertion", text),

@@ -19,6 +19,7 @@ use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, 
 use gatepost_protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use gatepost_protocol::words::joined::joined;
@@ -27,6 +28,7 @@ use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::sender::Sender;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
 use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_registration::{broken, fine, weak};
@@ -83,10 +85,8 @@ pub fn request(app: &App, text: &str) -> Judged {
     }
     let address = endpoint_url(app.issuer(), TOKEN_PATH);
     let examined = proof::examine(app, &proofs, Some(&address), Some(client));
-    let sender = ProvenSender {
-        client,
-        key: examined.key,
-    };
+    let snapshot = app.registry.snapshot();
+    let sender = as_sender(app, client, &snapshot.catalogue, examined.key);
     explained.extend(examined.explained);
     explained.extend(grant(app, sender, &parameters).or_else(explain_refusal)?);
     Ok(explained)
@@ -129,31 +129,37 @@ fn about_client(client: &Client) -> Explained {
     about
 }
 
-/// Who sent a request, with the key of its proof.
-#[derive(Clone, Copy)]
-pub struct ProvenSender<'a> {
-    pub client: &'a Client,
-    pub key: Option<KeyThumbprint>,
+/// A client that sends a request now, with the key of its proof.
+pub fn as_sender<'a>(
+    app: &'a App,
+    client: &'a Client,
+    catalogue: &'a Catalogue,
+    key: Option<KeyThumbprint>,
+) -> Sender<'a> {
+    Sender {
+        client,
+        catalogue,
+        issuer: app.issuer(),
+        key,
+        now: app.now(),
+    }
 }
 
 /// What it asks for, as far as that can be judged without doing it.
-pub fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Judged {
-    let snapshot = app.registry.snapshot();
-    let catalogue = &snapshot.catalogue;
-    let named = with_registered_names(parameters, catalogue);
+pub fn grant(app: &App, sender: Sender<'_>, parameters: &Parameters) -> Judged {
+    let named = with_registered_names(parameters, sender.catalogue);
     let has_grant = |name: &str| app.has_grant(name);
-    match TokenRequest::from_form(&named, sender.client, has_grant, app.now())? {
+    match TokenRequest::from_form(&named, sender.client, has_grant, sender.now)? {
         TokenRequest::AuthorizationCode(request) => {
             let code = opened(app, &request.code).ok_or(Reason::UnknownCode)?;
             let mut explained = code_alone(app, &code)?;
-            let judged = redeemable(app, &code, sender, &request);
+            let judged = redeemable(&code, sender, &request);
             explained.findings.insert(0, judged);
             Ok(explained)
         }
         TokenRequest::RefreshToken(request) => refresh(app, &request, Some(sender)),
         TokenRequest::ClientCredentials(request) => {
-            let given =
-                client_credentials::judge(&request, sender.client, catalogue, app.issuer())?;
+            let given = client_credentials::judge(&request, sender)?;
             Ok(gets(&given.narrowed.scope).into())
         }
         TokenRequest::Password(_) => Ok(left_out("whether user name and password are right")),
@@ -253,14 +259,11 @@ fn access(app: &App, token: &AccessToken) -> Judged {
 
 /// What a client's request for a code breaks.
 fn redeemable(
-    app: &App,
     code: &AuthorizationCode,
-    sender: ProvenSender<'_>,
+    sender: Sender<'_>,
     request: &AuthorizationCodeRequest,
 ) -> Finding {
-    let ProvenSender { client, key } = sender;
-    let catalogue = &app.registry.snapshot().catalogue;
-    match redeem(code, request, key, client, catalogue, app.now()) {
+    match redeem(code, request, sender) {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason)
         | CodeVerdict::ReplayOnly(reason)
@@ -268,7 +271,7 @@ fn redeemable(
     }
     match code
         .grant
-        .narrowed(&request.resources, catalogue, app.issuer())
+        .narrowed(&request.resources, sender.catalogue, sender.issuer)
     {
         Ok(_) => {
             fine!("client, redirect_uri, code_verifier and resource are those of the code")
@@ -302,7 +305,7 @@ fn code_alone(app: &App, code: &AuthorizationCode) -> Judged {
     Ok(explained)
 }
 
-fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender<'_>>) -> Judged {
+fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<Sender<'_>>) -> Judged {
     let unknown = |detail: &str| refusal(Reason::UnknownRefreshToken, detail);
     let handle = refresh_handle(app, &request.refresh_token);
     let handle = handle.ok_or_else(|| unknown("its seal is not ours"))?;
@@ -315,24 +318,14 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
         let whose = grant.client_id.in_text();
         return Err(unknown(&format!("it is one of {whose}")));
     }
-    let presented = PresentedRefresh {
-        handle,
-        request,
-        // A token that is shown alone is judged as if its key were proved.
-        key: sender.map_or(grant.confirmation, |sender| sender.key),
-    };
+    let presented = PresentedRefresh { handle, request };
+    let snapshot = app.registry.snapshot();
+    // A token that is shown alone is judged as if its key were proved.
+    let alone = as_sender(app, client, &snapshot.catalogue, grant.confirmation);
     let session = tokens::find(&app.store, &grant.as_access_token())?
         .facts
         .session;
-    let catalogue = &app.registry.snapshot().catalogue;
-    let judged = match judge(
-        &grant,
-        presented,
-        client,
-        catalogue,
-        app.issuer(),
-        app.now(),
-    ) {
+    let judged = match judge(&grant, presented, sender.unwrap_or(alone)) {
         RefreshVerdict::Refresh(_) if app.now() >= ends_at(&grant, client, session) => {
             broken(Reason::RefreshTokenExpired, Some("its session has run out"))
         }

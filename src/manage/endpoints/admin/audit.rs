@@ -60,7 +60,7 @@ impl Administrator<'_> {
         };
         let _permit = self.survey()?;
         let most = i64::try_from(MOST + 1).unwrap_or(i64::MAX);
-        let mut found = audit_log::list(self.store(), search, asked, most)?;
+        let mut found = audit_log::list(self.store(), &search, asked, most)?;
         let has_more = found.len() > MOST;
         found.truncate(MOST);
         let hours = first_day.0 * 24..now.hour();

@@ -17,8 +17,8 @@ impl Administrator<'_> {
             Some(what) => Some(explain(self.context.app, what, self.reach)?),
             None => None,
         };
-        Ok(self.shown_with_form(|around, form| {
-            explain_page(around, form, self.undone.is_some(), explained.as_ref())
-        }))
+        let form = self.page_form();
+        Ok(self
+            .shown(|around| explain_page(around, &form, self.undone.is_some(), explained.as_ref())))
     }
 }

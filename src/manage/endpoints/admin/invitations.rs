@@ -133,7 +133,8 @@ impl Administrator<'_> {
             batch: &new_batch(),
             problem,
         };
-        self.shown_with_form(|around, form| invite_page(around, form, drawn))
+        let form = self.page_form();
+        self.shown(|around| invite_page(around, &form, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
@@ -270,7 +271,8 @@ impl Administrator<'_> {
     }
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
-        self.shown_with_form(|around, form| invite_several_page(around, form, pasted))
+        let form = self.page_form();
+        self.shown(|around| invite_several_page(around, &form, pasted))
     }
 
     /// Says who was invited, and passes their links on.

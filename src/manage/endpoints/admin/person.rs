@@ -80,9 +80,9 @@ impl Administrator<'_> {
         let mut deeds = dangerous_deeds(self.texts()).into_iter();
         let deed = deeds.find(|deed| asked == Some(deed.decision) && person.may_be_changed);
         if let Some(deed) = deed {
-            return Ok(self.shown_with_form(|around, form| {
-                pages::admin::person::asking_page(around, form, person, &deed)
-            }));
+            let form = self.page_form();
+            return Ok(self
+                .shown(|around| pages::admin::person::asking_page(around, &form, person, &deed)));
         }
         let undone = self.undone.map(not_done);
         self.draw_person(person, undone.as_ref(), None)
@@ -119,22 +119,19 @@ impl Administrator<'_> {
         let roles = roles_of(&user.claims);
         let language = self.texts().language.tag();
         let opened = roles::opened(&app.store, Some(&user.sub), &tenants, &roles, language)?;
-        let wrong_passwords = self.wrong_passwords(person)?;
-        Ok(self.shown_with_form(|around, form| {
-            let view = PersonView {
-                form,
-                person,
-                opened: &opened,
-                factors: &factors,
-                sessions: &sessions,
-                bound_sessions: app.config.bound_sessions,
-                current_session: &current_session.row,
-                wrong_passwords,
-                told,
-                typed,
-            };
-            pages::admin::person::page(around, view)
-        }))
+        let view = PersonView {
+            form: &self.page_form(),
+            person,
+            opened: &opened,
+            factors: &factors,
+            sessions: &sessions,
+            bound_sessions: app.config.bound_sessions,
+            current_session: &current_session.row,
+            wrong_passwords: self.wrong_passwords(person)?,
+            told,
+            typed,
+        };
+        Ok(self.shown(|around| pages::admin::person::page(around, view)))
     }
 }
 

@@ -20,7 +20,7 @@ use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::clients_that_ask;
 use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::http::Response;
-use gatepost_server::pages::frame::{PageForm, about, done};
+use gatepost_server::pages::frame::{about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
@@ -72,10 +72,9 @@ impl Administrator<'_> {
             ("before", self.asked_for("before")?),
             ("after", self.asked_for("after")?),
         ];
-        Ok(self.shown_with_form(|around, form| {
-            let action = &around.address_with(self.page, &place);
-            role_page(around, PageForm { action, ..form }, view)
-        }))
+        let mut form = self.page_form();
+        form.action = self.around().address_with(self.page, &place);
+        Ok(self.shown(|around| role_page(around, &form, view)))
     }
 
     /// Takes it from all who were ticked, or from nobody.

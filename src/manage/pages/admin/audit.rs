@@ -17,7 +17,6 @@ use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
 
 /// What was asked for, and what was found.
-#[derive(Clone, Copy)]
 pub struct AuditPage<'a> {
     pub search: AuditSearch<'a>,
     pub found: &'a [SeenEvent],
@@ -31,7 +30,7 @@ pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
     let texts = around.texts;
     let card = html! {
         (week_picture(around, page.hours))
-        (around.search_form("audit", &search_fields(around, page.search)))
+        (around.search_form("audit", &search_fields(around, &page.search)))
         @if page.found.is_empty() {
             p role="status" { (texts.nothing_found) }
             @if !page.search.reference.is_empty() {
@@ -41,7 +40,7 @@ pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
         } @else {
             ul .items .log { @for event in page.found { li { (one(around, event)) } } }
             @if let Some(last) = page.found.last().filter(|_| page.has_more) {
-                (button_to(&before(around, page.search, last), texts.next_page))
+                (button_to(&before(around, &page.search, last), texts.next_page))
             }
         }
     };
@@ -49,7 +48,7 @@ pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
 }
 
 /// The page with the events before this one.
-fn before(around: AdminChrome<'_>, search: AuditSearch<'_>, event: &SeenEvent) -> String {
+fn before(around: AdminChrome<'_>, search: &AuditSearch<'_>, event: &SeenEvent) -> String {
     let AuditRow { at, seq, chain, .. } = &event.row;
     let place = format!("{}/{seq}/{chain}", at.micros());
     let asked = [
@@ -62,14 +61,14 @@ fn before(around: AdminChrome<'_>, search: AuditSearch<'_>, event: &SeenEvent) -
     around.address_with("audit", &asked)
 }
 
-fn search_fields(around: AdminChrome<'_>, search: AuditSearch<'_>) -> Markup {
+fn search_fields(around: AdminChrome<'_>, search: &AuditSearch<'_>) -> Markup {
     let texts = around.texts;
     let AuditSearch {
         event,
         person,
         day,
         reference,
-    } = search;
+    } = *search;
     let kinds = KINDS.lines().filter_map(|line| line.split(' ').next());
     let kinds = kinds.map(|kind| (kind, word(around, kind)));
     let usual = iter::once(("", word(around, "usual")));

@@ -13,7 +13,7 @@ use gatepost_server::pages::frame::{PageForm, session_changed, submit};
 /// an address may be long, and holds what belongs in no log. It is not shown again.
 pub fn explain_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     drawn_again: bool,
     explained: Option<&Explained>,
 ) -> Markup {

@@ -81,7 +81,7 @@ pub struct InviteForm<'a> {
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
 /// `batch`, `username`, `name`, `address`, `until`, `tenant`, and any number of `role` and
 /// `offered`.
-pub fn invite_page(around: AdminChrome<'_>, form: PageForm<'_>, drawn: InviteForm<'_>) -> Markup {
+pub fn invite_page(around: AdminChrome<'_>, form: &PageForm<'_>, drawn: InviteForm<'_>) -> Markup {
     let texts = around.texts;
     let InviteForm {
         typed,
@@ -178,15 +178,14 @@ pub struct Pasted<'a> {
 /// The page that takes lines. Its form posts `form_token`, `batch`, `lines` and `tenant`.
 pub fn invite_several_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     pasted: Pasted<'_>,
 ) -> Markup {
     let texts = around.texts;
     // The address says that a long text is coming.
-    let action = around.address_with("invite-several", &[("form_token", form.token)]);
     let form = PageForm {
-        action: &action,
-        ..form
+        action: around.address_with("invite-several", &[("form_token", &form.token)]),
+        ..form.clone()
     };
     let some_roles = Vec::from_iter(around.given_roles.iter().take(2).map(String::as_str));
     let is_wrong = pasted.complaint.map(|_| "true");

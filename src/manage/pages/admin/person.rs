@@ -41,7 +41,7 @@ pub struct WrongPasswords {
 /// What there is to see, as it is stored.
 #[derive(Clone, Copy)]
 pub struct PersonView<'a> {
-    pub form: PageForm<'a>,
+    pub form: &'a PageForm<'a>,
     pub person: &'a Person,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
@@ -318,7 +318,7 @@ fn deeds(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
 }
 
 /// A form about the person as they were seen.
-fn of_person(form: PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
+fn of_person(form: &PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
     form.of(&html! { (hidden("version", &person.version)) (fields) })
 }
 
@@ -386,7 +386,7 @@ pub fn dangerous_deeds(texts: &Texts) -> [DangerousDeed; 3] {
 /// Asks whether it shall be done. Its form posts what a form of the page of the person posts.
 pub fn asking_page(
     around: AdminChrome<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     person: &Person,
     deed: &DangerousDeed,
 ) -> Markup {

@@ -73,7 +73,7 @@ pub struct RoleView<'a> {
 
 /// The page of a role. Its forms post `form_token`, and `decision`: `take` with any number of
 /// `person`, or `delete`.
-pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>) -> Markup {
+pub fn role_page(around: AdminChrome<'_>, form: &PageForm<'_>, view: RoleView<'_>) -> Markup {
     let texts = around.texts;
     let RoleView { role, people, .. } = view;
     let name = around.role_name(role);

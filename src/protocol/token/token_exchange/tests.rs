@@ -61,13 +61,9 @@ fn exchanged(
     let mut client = gateway();
     let catalogue = samples::catalogue();
     change(&mut subject, &mut client);
-    let circumstances = ExchangeCircumstances {
-        client: &client,
-        catalogue: &catalogue,
-        issuer: ISSUER,
-    };
+    let sender = samples::sender(&client, &catalogue);
     let outcome = match check_client(&client) {
-        Ok(()) => judge(&request(pairs), &subject, None, circumstances),
+        Ok(()) => judge(&request(pairs), &subject, None, sender),
         Err(error) => Err(error),
     };
     outcome.map_err(|error| (error.code.as_str(), error.reason))
@@ -255,12 +251,9 @@ fn the_tenant_must_be_the_clients() {
 fn acting(actor: &AccessToken, change: impl FnOnce(&mut AccessToken)) -> Result<Value, Reason> {
     let mut subject = subject();
     change(&mut subject);
-    let circumstances = ExchangeCircumstances {
-        client: &gateway(),
-        catalogue: &samples::catalogue(),
-        issuer: ISSUER,
-    };
-    let outcome = judge(&request(&[]), &subject, Some(actor), circumstances);
+    let (client, catalogue) = (gateway(), samples::catalogue());
+    let sender = samples::sender(&client, &catalogue);
+    let outcome = judge(&request(&[]), &subject, Some(actor), sender);
     outcome
         .map(|exchanged| exchanged.delegation.act())
         .map_err(|error| error.reason)

@@ -47,16 +47,6 @@ pub const PARAMETERS: [&str; 22] = [
 /// `resource` and `audience`.
 pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
 
-pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
-    GrantType::AuthorizationCode,
-    GrantType::RefreshToken,
-    GrantType::ClientCredentials,
-    GrantType::Password,
-    GrantType::DeviceCode,
-    GrantType::TokenExchange,
-    GrantType::JwtBearer,
-];
-
 /// The request of an authenticated client, for a grant that it may use.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TokenRequest {
@@ -164,8 +154,11 @@ fn served_grant_type(
         .map_err(invalid_request)?;
     let name = required(name, Reason::MissingGrantType)?;
     let grant_type = GrantType::from_name(name);
-    let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
-    if added || SERVED_GRANT_TYPES.contains(&grant_type) {
+    let is_served = match &grant_type {
+        GrantType::Extension(name) => is_extension(name),
+        built_in => *built_in != GrantType::Implicit,
+    };
+    if is_served {
         Ok(grant_type)
     } else {
         Err(unsupported())

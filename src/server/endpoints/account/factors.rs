@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Change, draw_again, with_form};
+use super::{Change, draw_again, page_form};
 use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
@@ -37,9 +37,7 @@ pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response> {
 }
 
 fn recovery_page(context: InSession<'_>, codes: &[String]) -> Response {
-    with_form(context, |form| {
-        RecoveryCodes::page(context.app, context.chrome(), form, codes, None)
-    })
+    RecoveryCodes::page(context.app, &page_form(context), codes, None)
 }
 
 /// Goes on with the page that they asked for before they signed in anew, if it may be shown now.
@@ -78,9 +76,8 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response> {
     match added {
         Some(Added::Problem(FactorProblem::Impossible)) => refuse_factor(change),
         added => after(change, added, |problem| {
-            Ok(with_form(context, |form| {
-                new_factor::app_page(context, form, before, false, problem)
-            }))
+            let form = page_form(context);
+            Ok(new_factor::app_page(context, &form, before, false, problem))
         }),
     }
 }
@@ -100,9 +97,7 @@ pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response> {
         None => None,
     };
     after(change, added, |problem| {
-        with_form(context, |form| {
-            new_factor::passkey_page(context, form, tie, false, problem)
-        })
+        new_factor::passkey_page(context, &page_form(context), tie, false, problem)
     })
 }
 

@@ -243,20 +243,18 @@ fn draw_question(
         sid: current_session.row.sid.clone(),
     };
     let sealed = transaction::seal(app, SealedPurpose::Link(offer)).sealed;
-    let page = pages::account::link_page(
-        context.chrome(),
-        PageForm {
-            action: &app.config.base_url.path_of("/account"),
-            token: &context.form_token(Form::Link, &sealed),
-        },
-        current_session.account(),
-        OfferedLink {
-            provider,
-            subject,
-            label: identity.label.as_deref(),
-            sealed: &sealed,
-        },
-    );
+    let form = PageForm {
+        chrome: context.chrome(),
+        action: app.config.base_url.path_of("/account"),
+        token: context.form_token(Form::Link, &sealed),
+    };
+    let offered = OfferedLink {
+        provider,
+        subject,
+        label: identity.label.as_deref(),
+        sealed: &sealed,
+    };
+    let page = pages::account::link_page(&form, current_session.account(), offered);
     answers::form_page(200, page)
 }
 

@@ -72,11 +72,12 @@ fn sign_in_first(page: &TiedPage<'_>) -> Response {
 
 fn ask(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Response {
     let form = PageForm {
-        action: &page.address(PAGE),
-        token: &context.form_token(Form::NewAddress, &page.sealed),
+        chrome: page.chrome(),
+        action: page.address(PAGE),
+        token: context.form_token(Form::NewAddress, &page.sealed),
     };
     let account = address(context, "/account");
-    let markup = pages::forgotten::address_page(page.chrome(), form, &link.new, &account);
+    let markup = pages::forgotten::address_page(&form, &link.new, &account);
     answers::form_page(200, markup)
 }
 

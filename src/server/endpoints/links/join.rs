@@ -68,9 +68,7 @@ impl Joining<'_> {
     fn draw(&self, typed: Typed<'_>, problem: Option<JoinProblem>) -> Response {
         let page = self.page;
         let address = &self.link.address;
-        let markup = page.with_form(Form::Join, |form| {
-            pages::join::page(page.chrome(), form, address, typed, problem)
-        });
+        let markup = pages::join::page(&page.form(Form::Join), address, typed, problem);
         answers::form_page(200, markup)
     }
 

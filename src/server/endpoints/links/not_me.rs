@@ -39,16 +39,15 @@ impl Link for NotMe {
                 return self.take(page, stands);
             }
         }
-        let texts = page.chrome().texts;
+        let form = page.form(Form::NotMe);
+        let texts = form.chrome.texts;
         let hint = if stands {
             texts.not_me_ends
         } else {
             texts.not_me_disables
         };
-        let markup = page.with_form(Form::NotMe, |form| {
-            let form = form.of(&submit(texts.not_me));
-            asking_page(page.chrome(), texts.not_me_title, hint, None, &form)
-        });
+        let question = form.of(&submit(texts.not_me));
+        let markup = asking_page(form.chrome, texts.not_me_title, hint, None, &question);
         Ok(answers::form_page(200, markup))
     }
 }

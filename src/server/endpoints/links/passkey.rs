@@ -56,9 +56,8 @@ fn draw(page: &TiedPage<'_>, user: &UserRow, problem: Option<FactorProblem>) -> 
         known: &[],
     };
     let options = new_factor::creation(page.app, party, &maker, page.tie())?;
-    let markup = page.with_form(Form::NewFactor, |form| {
-        pages::second_factor::passkey_link_page(page.chrome(), form, name, &options, problem)
-    });
+    let form = page.form(Form::NewFactor);
+    let markup = pages::second_factor::passkey_link_page(&form, name, &options, problem);
     Ok(answers::scripted_page(200, markup))
 }
 

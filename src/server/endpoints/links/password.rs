@@ -112,11 +112,9 @@ impl PasswordForm<'_> {
         let page = self.page;
         let user = &self.found.user;
         let username = user.username.as_deref().unwrap_or_default();
-        let draw = |new: Option<NewApp<'_>>| {
-            page.with_form(Form::Password, |form| {
-                pages::password_link::page(page.chrome(), form, username, problem, new)
-            })
-        };
+        let form = page.form(Form::Password);
+        let draw =
+            |new: Option<NewApp<'_>>| pages::password_link::page(&form, username, problem, new);
         let markup = if self.enrols {
             new_factor::with_offer(page.app, user, app_before, |new| draw(Some(new)))
         } else {
@@ -212,9 +210,13 @@ impl PasswordForm<'_> {
         }
         notices::send_of_replacement(app, &page.presentation, user);
         let sign_in = self.on_to_sign_in();
-        Ok(page.with_form(Form::RecoveryCodes, |form| {
-            RecoveryCodes::page(app, page.chrome(), form, &codes.texts, Some(&sign_in))
-        }))
+        let form = page.form(Form::RecoveryCodes);
+        Ok(RecoveryCodes::page(
+            app,
+            &form,
+            &codes.texts,
+            Some(&sign_in),
+        ))
     }
 
     /// Tells them that the password is set. Answers where they sign in: for the request that they

@@ -39,9 +39,7 @@ impl Link for SignUp {
 }
 
 fn ask(page: &TiedPage<'_>, address: &str, problem: Option<AskingProblem>) -> Response {
-    let markup = page.with_form(Form::SignUp, |form| {
-        pages::join::address_page(page.chrome(), form, address, problem)
-    });
+    let markup = pages::join::address_page(&page.form(Form::SignUp), address, problem);
     let response = answers::form_page(200, markup);
     page.browser.carried_by(&page.app.config, response)
 }

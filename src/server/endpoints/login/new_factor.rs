@@ -21,7 +21,7 @@ use crate::endpoints::transaction::{InSession, unknown_action};
 use crate::http::{Body, Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::frame::{Chrome, PageForm};
+use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp, NewPasskeyPage, otpauth};
 use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, RelyingParty, methods};
 use gatepost_protocol::login::second_factor::{
@@ -122,7 +122,7 @@ fn standing_offer(app: &App, user: &UserRow, text: &str) -> Option<OfferedApp> {
 /// The page that sets up an app and does nothing else. `is_required`: a sign-in waits for it.
 pub fn app_page(
     context: InSession<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     before: Option<&str>,
     is_required: bool,
     problem: Option<FactorProblem>,
@@ -133,7 +133,7 @@ pub fn app_page(
             offers_passkey: is_required && passkey::host(context.app.issuer()).is_some(),
             ..new
         };
-        let page = pages::second_factor::add_app_page(context.chrome(), form, new, problem);
+        let page = pages::second_factor::add_app_page(form, new, problem);
         answers::scripted_page(200, page)
     })
 }
@@ -293,13 +293,12 @@ impl RecoveryCodes {
     /// The page that shows them, once. Its form brings them back under seal to be saved.
     pub fn page(
         app: &App,
-        chrome: Chrome<'_>,
-        form: PageForm<'_>,
+        form: &PageForm<'_>,
         codes: &[String],
         way_on: Option<&str>,
     ) -> Response {
         let sealed = app.vault.second_factors.seal_text(CODES, &codes);
-        let page = pages::second_factor::recovery_page(chrome, form, codes, &sealed, way_on);
+        let page = pages::second_factor::recovery_page(form, codes, &sealed, way_on);
         answers::form_page(200, page)
     }
 
@@ -372,7 +371,7 @@ pub fn creation(
 /// The page that makes a passkey. `is_required`: a sign-in waits for it.
 pub fn passkey_page(
     context: InSession<'_>,
-    form: PageForm<'_>,
+    form: &PageForm<'_>,
     tie: [u8; 32],
     is_required: bool,
     problem: Option<FactorProblem>,
@@ -390,7 +389,7 @@ pub fn passkey_page(
         is_required,
         is_first: !has_any(context.current_session),
     };
-    let page = pages::second_factor::add_passkey_page(context.chrome(), form, new, problem);
+    let page = pages::second_factor::add_passkey_page(form, new, problem);
     Ok(answers::scripted_page(200, page))
 }
 

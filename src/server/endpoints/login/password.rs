@@ -19,7 +19,6 @@ use gatepost_protocol::words::strength::Strength;
 use gatepost_store::sign_in_failures;
 use gatepost_store::users::{self, CurrentUser};
 
-#[derive(Clone, Copy)]
 pub struct Attempt<'a> {
     /// The tenant of the sign-in, from the request or the client; never from a form.
     pub tenant: Option<&'a TenantName>,

@@ -138,15 +138,16 @@ pub fn ask_at(
         webauthn::request_options(app, ticket.tie, &passkeys)
     };
     let form = PageForm {
-        action,
-        token: &app.vault.second_factors.seal_text(TICKET, ticket),
+        chrome: context.chrome(),
+        action: action.to_owned(),
+        token: app.vault.second_factors.seal_text(TICKET, ticket),
     };
     let wanted = WantedFactor {
         takes_codes,
         passkey: options.as_deref(),
         may_skip: ticket.may_skip,
     };
-    let page = pages::second_factor::page(form, context.purpose(), wanted, problem);
+    let page = pages::second_factor::page(&form, context.purpose(), wanted, problem);
     Ok(answers::scripted_page(200, page))
 }
 
@@ -163,14 +164,15 @@ fn enrol(
     app_before: Option<&str>,
     problem: Option<FactorProblem>,
 ) -> Result<Response> {
-    context.with_form(PAGE, Form::NewFactor, |form| match wanted {
+    let form = context.form(PAGE, Form::NewFactor);
+    match wanted {
         Strength::PhishingResistant => {
-            new_factor::passkey_page(context, form, context.tie(), true, problem)
+            new_factor::passkey_page(context, &form, context.tie(), true, problem)
         }
         Strength::SignedIn | Strength::TwoFactors => Ok(new_factor::app_page(
-            context, form, app_before, true, problem,
+            context, &form, app_before, true, problem,
         )),
-    })
+    }
 }
 
 /// Takes the form of the page that asks for a factor, and of the page that adds one.
@@ -298,12 +300,8 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
                 handle,
                 ..context.current_session.clone()
             };
-            let page = context
-                .within(&kept)
-                .with_form(PAGE, Form::NewFactor, |form| {
-                    let chrome = context.chrome();
-                    RecoveryCodes::page(context.app, chrome, form, &recovery_codes, None)
-                });
+            let form = context.within(&kept).form(PAGE, Form::NewFactor);
+            let page = RecoveryCodes::page(context.app, &form, &recovery_codes, None);
             Ok(Taken::Answer(kept.carried_by(context.app, page)))
         }
     }

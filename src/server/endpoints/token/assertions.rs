@@ -20,7 +20,6 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_store::tokens;
 
-#[derive(Clone, Copy)]
 pub enum KeySource<'a> {
     Inline(&'a Value),
     Uri(&'a str),

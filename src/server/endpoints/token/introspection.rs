@@ -174,7 +174,7 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
     } else {
         tokens::revoke
     };
-    revoke(&app.store, token.expires_at.day(), &jti, &event)
+    revoke(&app.store, token.expires_at.day(), &jti, &event).map(drop)
 }
 
 pub enum PresentedToken {

@@ -38,12 +38,13 @@ impl<'a> TiedPage<'a> {
         self.presentation.in_its_language(address)
     }
 
-    /// Draws something with a form of this page.
-    pub fn with_form<T>(&self, form: Form, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-        draw(PageForm {
-            action: &self.address(self.path),
-            token: &forms::issue(self.app, form, &self.sealed, &self.browser.value),
-        })
+    /// A form of this page.
+    pub fn form(&self, form: Form) -> PageForm<'a> {
+        PageForm {
+            chrome: self.chrome(),
+            action: self.address(self.path),
+            token: forms::issue(self.app, form, &self.sealed, &self.browser.value),
+        }
     }
 
     /// Whether the form was drawn for this request, in this browser.

@@ -61,7 +61,6 @@ impl Flow {
     }
 }
 
-#[derive(Clone, Copy)]
 pub enum UpstreamPurpose<'a> {
     SignIn {
         transaction: &'a AuthorizationTransaction,

@@ -23,8 +23,6 @@ pub fn handle(
     request: &AuthorizationCodeRequest,
 ) -> Result<TokenResponse> {
     let app = context.app;
-    let client = &context.client.client;
-    let catalogue = &context.snapshot.catalogue;
     let code = opened(app, &request.code);
     let mut code = code.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     code.grant.confirmation = context.refresh_key();
@@ -33,15 +31,7 @@ pub fn handle(
     // The statement chooses the event's name: `code_redeemed`, `code_refused` or `code_replayed`.
     let event = context.request.caused(AuditEvent::of(grant));
     let replayed = event.as_event("code_replayed");
-    let verdict = redeem(
-        &code,
-        request,
-        context.key(),
-        client,
-        catalogue,
-        context.now,
-    );
-    match verdict {
+    match redeem(&code, request, context.sender()) {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason) => {
             if !grants::burn(&app.store, grant, attempt, &event)? {
@@ -56,6 +46,7 @@ pub fn handle(
         CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is used up: a request for a resource that it cannot get leaves the code good.
+    let catalogue = &context.snapshot.catalogue;
     let narrowed = match grant.narrowed(&request.resources, catalogue, app.issuer()) {
         Ok(narrowed) => narrowed,
         Err(error) => {

@@ -6,26 +6,19 @@ use crate::app::failure::Result;
 use gatepost_protocol::token::audience::{Narrowed, granted_scope, narrow};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ClientCredentialsRequest;
-use gatepost_protocol::words::catalogue::Catalogue;
-use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::reason::{Reason, TokenError, unauthorized_client};
 use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_protocol::words::sender::Sender;
 
 /// Issues an access token without user, ID token or refresh token.
 pub fn handle(
     context: GrantContext<'_>,
     request: &ClientCredentialsRequest,
 ) -> Result<TokenResponse> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        ..
-    } = context;
-    let client = &client.client;
-    let given = judge(request, client, &snapshot.catalogue, app.issuer())?;
+    let sender = context.sender();
+    let given = judge(request, sender)?;
     let issue = Issue::of_client(context, &given.scope);
-    let lasting = client.lifetimes.client_credentials_token;
+    let lasting = sender.client.lifetimes.client_credentials_token;
     let issue = Issue {
         lifetime: lasting.unwrap_or(issue.lifetime),
         ..issue
@@ -42,10 +35,14 @@ pub struct GivenToClient {
 /// Whether it gets anything.
 pub fn judge(
     request: &ClientCredentialsRequest,
-    client: &Client,
-    catalogue: &Catalogue,
-    issuer: &str,
+    sender: Sender<'_>,
 ) -> Result<GivenToClient, TokenError> {
+    let Sender {
+        client,
+        catalogue,
+        issuer,
+        ..
+    } = sender;
     if !client.is_confidential() {
         return Err(unauthorized_client(Reason::PublicClientCredentials));
     }

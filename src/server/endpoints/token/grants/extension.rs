@@ -27,12 +27,12 @@ use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::refresh_token;
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::acr_values::settle_tenant;
-use gatepost_protocol::words::catalogue::{Catalogue, SqlGrant};
-use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::catalogue::SqlGrant;
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode, invalid_request};
 use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_protocol::words::sender::Sender;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{FunctionAnswer, catalogue, grants, users};
@@ -61,7 +61,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
         return id_jag::handle(context, request);
     }
     // Judged before the handler is called, because the handler may use up an assertion or a token.
-    let asked = asked(request, &client.client, &snapshot.catalogue)?;
+    let asked = asked(request, context.sender())?;
     let proposal = match handler(context, request)(context, request)? {
         GrantAnswer::Refuse(refusal) => return Err(refused(context, refusal)),
         GrantAnswer::Exchange(exchanged) => {
@@ -75,8 +75,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     };
     let user = found.as_ref().map(|found| found.user.clone().into_core());
     let circumstances = ProposalCircumstances {
-        client: &client.client,
-        catalogue: &snapshot.catalogue,
+        sender: context.sender(),
         requested: request.scope.as_ref(),
         asked: &asked.scope,
         tenant: asked.tenant.as_ref(),
@@ -121,11 +120,10 @@ pub struct AskedScope {
 }
 
 /// Whether the client may ask for that.
-pub fn asked(
-    request: &ExtensionRequest,
-    client: &Client,
-    catalogue: &Catalogue,
-) -> Result<AskedScope> {
+pub fn asked(request: &ExtensionRequest, sender: Sender<'_>) -> Result<AskedScope> {
+    let Sender {
+        client, catalogue, ..
+    } = sender;
     let scope = requested_scope(request.scope.as_ref(), client, catalogue)?;
     let words = request
         .parameter("acr_values")

@@ -29,9 +29,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     let token = id_token(app, client, read(request, client)?).ok_or_else(unfit)?;
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();
-    let catalogue = &context.snapshot.catalogue;
-    let now = context.now;
-    let granted = judge(request, &token, user, &found.facts, client, catalogue, now)?;
+    let granted = judge(request, &token, user, &found.facts, context.sender())?;
     let id_jag = issue::id_jag(context, &granted)?;
     let detail = json!({
         "audience": granted.entry.audience,
@@ -51,7 +49,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     Ok(TokenResponse {
         access_token: id_jag,
         token_type: NOT_APPLICABLE,
-        expires_in: granted.lifetime(now).as_secs(),
+        expires_in: granted.lifetime(context.now).as_secs(),
         id_token: None,
         refresh_token: None,
         scope: granted.scope,

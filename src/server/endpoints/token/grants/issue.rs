@@ -42,7 +42,6 @@ use gatepost_store::StoreError;
 pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
 
 /// What a token response is made of.
-#[derive(Clone, Copy)]
 pub struct Issue<'a> {
     pub app: &'a App,
     pub snapshot: &'a Snapshot,

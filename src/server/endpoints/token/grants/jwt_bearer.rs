@@ -8,7 +8,7 @@ use crate::endpoints::token::assertions::KeySource;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
-use gatepost_protocol::token::jwt_bearer::{ShownAssertion, is_possible_subject, refused, shown};
+use gatepost_protocol::token::jwt_bearer::{is_possible_subject, refused, shown};
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::catalogue::{AssertionIssuer, AssertionSubject};
 use gatepost_protocol::words::client::SigningAlgorithm;
@@ -19,28 +19,17 @@ use gatepost_store::users::{self, CurrentUser};
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
     let app = context.app;
-    let client = context.client;
     // Before the assertion is used up: it is good for one use.
-    let shown = shown(
-        request,
-        &client.client,
-        &context.snapshot.catalogue,
-        app.config.id_jag,
-        context.key(),
-    );
-    let ShownAssertion {
-        jws,
-        issuer,
-        proposal,
-    } = match shown {
+    let shown = match shown(request, context.sender(), app.config.id_jag) {
         Ok(shown) => shown,
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
+    let issuer = shown.issuer;
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
     let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion::of_issuer(&issuer.issuer, &audiences);
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
-        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, context.now),
+        Some(keys) => app.spend_assertion(&shown.jws, keys, &algs, expected, context.now),
         None => Err(Stopped::Refused(AssertionProblem::Key)),
     };
     let assertion = match spent {
@@ -52,10 +41,10 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<G
     };
     Ok(match user(context, issuer, &assertion.subject)? {
         Some((found, identity_provider)) => GrantAnswer::Propose(Box::new(Proposal {
-            epochs: Some(found.epochs(client.epoch)),
+            epochs: Some(found.epochs(context.client.epoch)),
             subject: Some(found.user.sub),
             identity_provider,
-            ..proposal
+            ..shown.proposal
         })),
         None => GrantAnswer::Refuse(GrantRefusal::of(invalid_grant(Reason::AssertionSubject))),
     })

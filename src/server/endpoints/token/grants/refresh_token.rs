@@ -26,39 +26,24 @@ use gatepost_store::grants::{self, NewRefresh, Refreshed};
 
 /// Answers a refresh token with new tokens.
 pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Result<TokenResponse> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        now,
-        ..
-    } = context;
+    let app = context.app;
+    let sender = context.sender();
+    let client = sender.client;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
-    let client_id = &client.client.client_id;
-    let presented = PresentedRefresh {
-        handle,
-        request,
-        key: context.key(),
-    };
+    let client_id = &client.client_id;
     let new = NewRefresh {
         handle,
         client_id,
         attempt: random::bytes(),
-        usage: client.client.refresh_token_usage,
-        retry_window: client.client.lifetimes.refresh_token_retry_window,
+        usage: client.refresh_token_usage,
+        retry_window: client.lifetimes.refresh_token_retry_window,
         bind_to: context.refresh_key(),
     };
     // The statement chooses the event's name: `refreshed`, `refresh_repeated` or
     // `refresh_token_replayed`.
     let event = context.request.caused(AuditEvent::default());
-    let at_once = match within(
-        request,
-        presented.key,
-        &client.client,
-        &snapshot.catalogue,
-        now,
-    ) {
+    let at_once = match within(request, sender) {
         Some(within) => grants::move_on(&app.store, &new, &within, &event)?,
         None => None,
     };
@@ -69,14 +54,8 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
             None,
         ),
     };
-    let narrowed = match judge(
-        &grant,
-        presented,
-        &client.client,
-        &snapshot.catalogue,
-        app.issuer(),
-        now,
-    ) {
+    let presented = PresentedRefresh { handle, request };
+    let narrowed = match judge(&grant, presented, sender) {
         RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
         RefreshVerdict::OldToken(narrowed) => narrowed,
         RefreshVerdict::Refuse(error) => {

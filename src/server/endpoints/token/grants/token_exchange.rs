@@ -13,7 +13,7 @@ use gatepost_protocol::token::delegation::Exchanged;
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_exchange::{
-    ACCESS_TOKEN_TYPE, ExchangeCircumstances, ShownToken, check_client, judge, read,
+    ACCESS_TOKEN_TYPE, ShownToken, check_client, judge, read,
 };
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::identifiers::Subject;
@@ -22,26 +22,15 @@ use gatepost_store::users::{self, CurrentUser};
 
 /// Judges an exchange.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        ..
-    } = context;
-    check_client(&client.client)?;
+    check_client(&context.client.client)?;
     let shown = read(request)?;
     let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
     let actor = match &shown.actor {
         Some(actor) => Some(live(context, actor, Reason::InvalidActorToken)?),
         None => None,
     };
-    let circumstances = ExchangeCircumstances {
-        client: &client.client,
-        catalogue: &snapshot.catalogue,
-        issuer: app.issuer(),
-    };
     Ok(
-        match judge(request, &subject, actor.as_ref(), circumstances) {
+        match judge(request, &subject, actor.as_ref(), context.sender()) {
             Ok(exchanged) => GrantAnswer::Exchange(Box::new(exchanged)),
             Err(error) => GrantAnswer::Refuse(GrantRefusal::of(error)),
         },
