@@ -104,15 +104,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         .into_iter()
         .chain([SigningAlgorithm::ED25519]);
     let assertions: Vec<&str> = assertions.collect();
-    // The grant types of the token endpoint, and `implicit`, which stands for tokens straight from
-    // the authorization endpoint (RFC 7591 §2).
-    let built_in = GrantType::BUILT_IN;
-    let at_token_endpoint = built_in.iter().filter(|one| **one != GrantType::Implicit);
-    let grant_types: Vec<&str> = at_token_endpoint
-        .map(GrantType::as_str)
-        .chain(extension_grants.iter().map(String::as_str))
-        .chain([GrantType::Implicit.as_str()])
-        .collect();
+    let grant_types = grant_types(extension_grants);
     let shown = || {
         catalogue
             .scopes
@@ -184,6 +176,18 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "authorization_grant_profiles_supported": id_jag.then_some([GRANT_PROFILE]),
     });
     Value::Object(present(members))
+}
+
+/// The grant types of the token endpoint, and `implicit`, which stands for tokens straight from
+/// the authorization endpoint (RFC 7591 §2).
+fn grant_types(extension_grants: &[String]) -> Vec<&str> {
+    let built_in = GrantType::BUILT_IN.iter();
+    let at_token_endpoint = built_in.filter(|one| **one != GrantType::Implicit);
+    at_token_endpoint
+        .map(GrantType::as_str)
+        .chain(extension_grants.iter().map(String::as_str))
+        .chain([GrantType::Implicit.as_str()])
+        .collect()
 }
 
 #[cfg(test)]

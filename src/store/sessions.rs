@@ -136,9 +136,10 @@ impl NewSession<'_> {
     }
 
     /// Gives a live session a new handle and a new sign-in of the same user, with the epochs that
-    /// they were read with. `sid` stays; the natural end may come nearer, and never moves away. What
-    /// an identity provider said of an earlier sign-in goes. `false` as by [`insert`](Self::insert);
-    /// and when it is not alive, or the user was read before a change of password that it outlived.
+    /// they were read with. `sid` stays; the natural end may come nearer, and never moves away.
+    /// What an identity provider said of an earlier sign-in goes. `false` as by
+    /// [`insert`](Self::insert); and when it is not alive, or the user was read before a change of
+    /// password that it outlived.
     pub fn renew(&self, store: &Store, audit: &AuditEvent<'_>) -> Result<bool> {
         self.write(store, RENEW, audit)
     }

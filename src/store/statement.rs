@@ -63,8 +63,8 @@ const EVENT: &str = "event_day event_at event_chain event_seq event_previous eve
 const ABOUT: &str = "event_sub event_sid";
 const ENDING: &str = "event_ending";
 
-/// Texts that several statements share, each by its name in braces, apart by empty lines. One sees no
-/// value but those it names.
+/// Texts that several statements share, each by its name in braces, apart by empty lines. One sees
+/// no value but those it names.
 const PIECES: &str = include_str!("pieces.sql");
 
 /// The text that Postgres gets: with its pieces in their places, and with numbers for its names.

@@ -56,8 +56,8 @@ pub enum CodeVerdict {
     Reject(Reason),
 }
 
-/// Judges an attempt to redeem a code. Checks in this order: the client, expiry, `redirect_uri`, PKCE, the key, and whether the client may still have
-/// what was granted.
+/// Judges an attempt to redeem a code. Checks in this order: the client, expiry, `redirect_uri`,
+/// PKCE, the key, and whether the client may still have what was granted.
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,

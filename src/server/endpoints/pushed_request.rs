@@ -6,7 +6,7 @@ use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::app::metadata_documents::undescribed;
-use crate::endpoints::token::dpop::{self, Sender, authenticate_sender};
+use crate::endpoints::token::dpop::{self, AuthenticatedSender, authenticate_sender};
 use crate::http::{Request, Response};
 use crate::keys::random;
 use gatepost_protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRefusal};
@@ -98,7 +98,7 @@ fn refused(app: &App, client_id: &ClientId, refusal: &AuthorizeRefusal) -> Respo
 
 /// The request with what the form need not say. The header may have named the client; the proof
 /// says `dpop_jkt` (RFC 9449 §10.1), and where the form says it as well, both must be one.
-fn completed(sender: &Sender, parameters: &Parameters) -> Result<Parameters, Reason> {
+fn completed(sender: &AuthenticatedSender, parameters: &Parameters) -> Result<Parameters, Reason> {
     let proved = sender.proof.as_ref().map(|proof| proof.key.to_text());
     // One without a value counts as left out (RFC 6749 §3.1).
     let said = parameters.all("dpop_jkt").find(|said| !said.is_empty());

@@ -24,7 +24,7 @@ use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError};
 
 /// Who sent a form: the client, and the proof that came along.
-pub struct Sender {
+pub struct AuthenticatedSender {
     pub client: Arc<RegisteredClient>,
     pub proof: Option<DpopProof>,
 }
@@ -38,9 +38,9 @@ pub fn authenticate_sender(
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-) -> Result<Sender> {
+) -> Result<AuthenticatedSender> {
     if !is_sent(request) {
-        return Ok(Sender {
+        return Ok(AuthenticatedSender {
             client: authenticate(app, request, parameters, now)?,
             proof: None,
         });
@@ -55,7 +55,7 @@ pub fn authenticate_sender(
     let client = authenticate(app, request, parameters, now)?;
     check(app, request, &judged, &client.client, now)?;
     match judged.and_then(|proof| take(app, proof, now)) {
-        Ok(proof) => Ok(Sender {
+        Ok(proof) => Ok(AuthenticatedSender {
             client,
             proof: Some(proof),
         }),
@@ -200,7 +200,7 @@ pub fn with_nonce(app: &App, client: &Client, response: Response, now: Instant) 
 }
 
 /// Refuses a form without a proof, where the client is registered to send one always.
-pub fn require(sender: &Sender) -> Result {
+pub fn require(sender: &AuthenticatedSender) -> Result {
     let client = &sender.client.client;
     if client.requires_dpop && sender.proof.is_none() {
         let refusal = Failure::bad_request(Reason::ProofMissing);
