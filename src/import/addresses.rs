@@ -40,7 +40,7 @@ impl Import {
     }
 
     /// What to do so that people can go on signing in by address, and whom that leaves out.
-    pub(super) fn by_address(&self) -> String {
+    pub fn by_address(&self) -> String {
         let holders = self.holders();
         let shared = holders.values().filter(|count| **count > 1).count();
         let unverified = self

@@ -1,7 +1,7 @@
 //! IdentityServer4, Duende IdentityServer and ASP.NET Core Identity: rows of their tables as Entity
 //! Framework names them, or the section of an `appsettings.json`.
 
-pub(super) mod people;
+pub mod people;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -204,7 +204,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Read {
             // Ours are told in ten languages.
             let is_built_in = !is_resource && STANDARD_SCOPES.contains(&name.as_str());
             let is_client = is_resource && entry.to.clients.contains(&name);
-            let is_gone = !row.flag("Enabled", true)?;
+            let is_gone = !row.flag_or("Enabled", true)?;
             let mut gives = claims.clone();
             gives.remove(SUB);
             let is_same = built_in_scopes()
@@ -283,7 +283,7 @@ impl Moving<'_> {
     fn secrets(&mut self, member: &str) -> Read {
         let mut secrets = Vec::new();
         let mut keys = Vec::new();
-        for secret in self.row.rows(member)? {
+        for secret in self.rows(member)? {
             let kind = secret.text("Type")?;
             let value = secret.text("Value")?.unwrap_or_default();
             let kind = kind.as_deref().unwrap_or("SharedSecret");
@@ -324,12 +324,16 @@ impl Moving<'_> {
             }
         }
         self.set("secrets", secrets);
-        self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
+        self.set_keys(keys);
         Ok(())
     }
 
+    pub fn set_keys(&mut self, keys: Vec<Value>) {
+        self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
+    }
+
     /// Adds the public part of a key, if a client can have it.
-    pub(super) fn add_key(&mut self, mut key: Value, keys: &mut Vec<Value>) {
+    pub fn add_key(&mut self, mut key: Value, keys: &mut Vec<Value>) {
         if let Some(members) = key.as_object_mut() {
             let before = members.len();
             members.retain(|name, _| !PRIVATE_MEMBERS.contains(&name.as_str()));
@@ -372,15 +376,15 @@ impl Moving<'_> {
 
     /// Claims of the client itself, under the names that its tokens have there.
     fn client_claims(&mut self) -> Read {
-        let unsaid = if self.row.members.contains_key("ClientClaimsPrefix") {
+        let unsaid = if self.members.contains_key("ClientClaimsPrefix") {
             ""
         } else {
             "client_"
         };
-        let prefix = self.row.text("ClientClaimsPrefix")?;
+        let prefix = self.text("ClientClaimsPrefix")?;
         let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
         let mut claims = ImportedObject::default();
-        for claim in self.row.rows("Claims,ClientClaims")? {
+        for claim in self.rows("Claims,ClientClaims")? {
             let name = format!("{prefix}{}", claim.required("Type")?);
             if own_claim(&name).is_err() {
                 self.note(format!("left out of claims: {name}: {NO_CLAIM}"));
@@ -400,22 +404,18 @@ impl Moving<'_> {
 
     /// How long refresh tokens live, of a client that has some. There, 0 is without end.
     fn refresh_lifetimes(&mut self, offline: bool) -> Read {
-        let unsaid = if self.row.value("AbsoluteRefreshTokenLifetime").is_some() {
+        let unsaid = if self.value("AbsoluteRefreshTokenLifetime").is_some() {
             LONGEST_LIFETIME
         } else {
             2_592_000
         };
         let whole = self
-            .row
             .seconds("AbsoluteRefreshTokenLifetime")?
             .unwrap_or(unsaid);
         let idle = self
-            .row
             .seconds("SlidingRefreshTokenLifetime")?
             .unwrap_or(1_296_000);
-        let is_absolute =
-            self.row
-                .second("RefreshTokenExpiration", ["Sliding", "Absolute"], true)?;
+        let is_absolute = self.second("RefreshTokenExpiration", ["Sliding", "Absolute"], true)?;
         let idle = if is_absolute { whole } else { idle.min(whole) };
         self.set("refresh_token_lifetime", offline.then_some(whole));
         self.set("refresh_token_idle_lifetime", offline.then_some(idle));
@@ -432,20 +432,20 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
     }
     client.copy("client of IdentityServer")?;
     client.secrets("ClientSecrets")?;
-    let public = !row.flag("RequireClientSecret", true)?;
-    let offline = row.flag("AllowOfflineAccess", false)?;
+    let public = !row.flag_or("RequireClientSecret", true)?;
+    let offline = row.flag("AllowOfflineAccess")?;
     client.set("token_endpoint_auth_method", public.then_some("none"));
     let mut scope = client.ours.take("scope");
     scope.retain(|name| name != OFFLINE_ACCESS);
     scope.extend(offline.then(|| OFFLINE_ACCESS.to_owned()));
     client.set("scope", scope);
-    let is_external = !row.flag("EnableLocalLogin", true)?;
+    let is_external = !row.flag_or("EnableLocalLogin", true)?;
     let named = client.ours.take("identity_providers");
     let providers = client.providers(named, is_external);
     client.set("identity_providers", providers);
     let grants = row.texts("AllowedGrantTypes,ClientGrantTypes", "GrantType")?;
     let of_itself = grants.iter().all(|name| name == "client_credentials");
-    if of_itself || row.flag("AlwaysSendClientClaims", false)? {
+    if of_itself || row.flag("AlwaysSendClientClaims")? {
         client.client_claims()?;
     } else if !row.rows("Claims,ClientClaims")?.is_empty() {
         client.note(
@@ -488,7 +488,7 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
         ),
     ];
     client.note_each(&notes);
-    if row.flag("RequireRequestObject", false)? {
+    if row.flag("RequireRequestObject")? {
         client.note("RequireRequestObject is not taken over");
     }
     client.into_client();

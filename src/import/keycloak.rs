@@ -1,9 +1,9 @@
 //! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
 
-pub(super) mod attributes;
+pub mod attributes;
 mod flows;
 mod mappers;
-pub(super) mod people;
+pub mod people;
 mod providers;
 mod roles;
 mod scopes;
@@ -83,7 +83,7 @@ pub fn read(realm: &Value) -> Read<Import> {
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
         let of = format!("client {}", in_text(&client_id));
-        match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
+        match (row.flag("bearerOnly")?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {
                 to.note(&of, "left out: every realm of Keycloak has it")
             }
@@ -103,12 +103,12 @@ pub fn read(realm: &Value) -> Read<Import> {
     }
     let mut of_people = people::Realm {
         roles: &mut roles,
-        confirms_addresses: realm.flag("verifyEmail", false)?,
+        confirms_addresses: realm.flag("verifyEmail")?,
     };
     for row in people {
         people::user(row, &mut of_people, &mut to)?;
     }
-    to.signs_in_by_address = realm.flag("loginWithEmailAllowed", true)?;
+    to.signs_in_by_address = realm.flag_or("loginWithEmailAllowed", true)?;
     providers::note_unlinked(&mut to);
     roles.note_given(&mut to);
     note_unread(&realm, "realm of Keycloak keys", "", &is_left_out, &mut to)?;
@@ -143,7 +143,7 @@ fn is_left_out(title: &str, row: &Row<'_>) -> bool {
         "client of Keycloak keys" => {
             is_saml
                 || is_among(ITS_CLIENTS, &text("clientId"))
-                || row.flag("bearerOnly", false) == Ok(true)
+                || row.flag("bearerOnly") == Ok(true)
         }
         "scope of Keycloak keys" => is_saml || is_among(ITS_SCOPES, &text("name")),
         "user of Keycloak keys" => row.value("serviceAccountClientId").is_some(),
@@ -184,7 +184,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     client.addresses()?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
     client.set("grant_types", grants.as_slice());
-    let implicit = row.flag("implicitFlowEnabled", false)?;
+    let implicit = row.flag("implicitFlowEnabled")?;
     client.set("allow_access_tokens_via_browser", implicit.then_some(true));
     if implicit {
         client.note(
@@ -215,7 +215,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     }
     client.tokens(&scopes.all)?;
     client.set("scope", scopes.in_order(realm)?);
-    let public = row.flag("publicClient", false)?;
+    let public = row.flag("publicClient")?;
     client.set("token_endpoint_auth_method", public.then_some("none"));
     client.pkce()?;
     client.set("secrets", secrets(&row)?);
@@ -229,7 +229,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
 impl Moving<'_> {
     /// The method of PKCE that it must use. An empty one requires no PKCE there.
     fn pkce(&mut self) -> Read {
-        let method = self.row.text("pkce.code.challenge.method")?;
+        let method = self.text("pkce.code.challenge.method")?;
         self.set("require_pkce", method.is_some());
         if method.as_deref() == Some("plain") {
             self.set("allow_plain_pkce", true);
@@ -243,20 +243,20 @@ impl Moving<'_> {
 
     /// The keys that it signs its assertions with, or where they are.
     fn keys(&mut self) -> Read {
-        if self.row.flag("use.jwks.url", false)? {
-            let uri = self.row.text("jwks.url")?;
+        if self.flag("use.jwks.url")? {
+            let uri = self.text("jwks.url")?;
             match uri.filter(|uri| uri.starts_with("https://")) {
                 Some(uri) => self.set("jwks_uri", uri),
                 None => self.note("jwks.url is left out: it must be https"),
             }
-        } else if self.row.flag("use.jwks.string", false)? {
-            let text = self.row.text("jwks.string")?.unwrap_or_default();
+        } else if self.flag("use.jwks.string")? {
+            let text = self.text("jwks.string")?.unwrap_or_default();
             let theirs: Value = serde_json::from_str(&text).unwrap_or_default();
             let mut keys = Vec::new();
             for key in theirs.items("keys") {
                 self.add_key(key.clone(), &mut keys);
             }
-            self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
+            self.set_keys(keys);
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl Moving<'_> {
     /// What a request gets that does not come by the authorization endpoint.
     fn note_unasked(&mut self, grants: &[&str], has_default: bool) -> Read {
         let has = |grant: &str| grants.contains(&grant);
-        let has_optional = !self.row.texts("optionalClientScopes", "")?.is_empty();
+        let has_optional = !self.texts("optionalClientScopes", "")?.is_empty();
         let by_itself = has("password") || has("client_credentials") || has(DEVICE);
         let notes = [
             (
@@ -359,7 +359,7 @@ impl Moving<'_> {
 
     /// What the client says of itself, or else the realm of its clients, or of all sessions.
     fn first_seconds(&self, own: &str, realm: &Row<'_>, of_realm: [&str; 2]) -> Read<Option<u64>> {
-        let mut found = self.row.seconds(own)?;
+        let mut found = self.seconds(own)?;
         for key in of_realm {
             found = found.or(realm.seconds(key)?);
         }
@@ -379,9 +379,8 @@ impl Moving<'_> {
         grants: &[&str],
         scope: &BTreeSet<String>,
     ) -> Read {
-        let has_scripts =
-            self.row.flag("publicClient", false)? && !self.row.texts("webOrigins", "")?.is_empty();
-        if !grants.contains(&"authorization_code") || !self.row.flag("use.refresh.tokens", true)? {
+        let has_scripts = self.flag("publicClient")? && !self.texts("webOrigins", "")?.is_empty();
+        if !grants.contains(&"authorization_code") || !self.flag_or("use.refresh.tokens", true)? {
             return Ok(());
         }
         if has_scripts {
@@ -414,9 +413,8 @@ impl Moving<'_> {
 
     /// How its tokens are made.
     fn tokens(&mut self, scope: &BTreeSet<String>) -> Read {
-        let is_typed = self.row.flag("access.token.header.type.rfc9068", false)?;
+        let is_typed = self.flag("access.token.header.type.rfc9068")?;
         let is_endless = self
-            .row
             .text("access.token.lifespan")?
             .is_some_and(|seconds| seconds.starts_with('-'));
         let notes = [
@@ -431,7 +429,7 @@ impl Moving<'_> {
                  client",
             ),
             (
-                self.row.flag("serviceAccountsEnabled", false)?,
+                self.flag("serviceAccountsEnabled")?,
                 "its own tokens have its client_id as sub, and not the id of its service account",
             ),
             (
@@ -446,16 +444,16 @@ impl Moving<'_> {
 
     /// Redirect URIs and origins. Relative ones lie below the root.
     fn addresses(&mut self) -> Read {
-        let root = self.row.text("rootUrl")?.unwrap_or_default();
+        let root = self.text("rootUrl")?.unwrap_or_default();
         let uris = self.ours.take("redirect_uris");
         let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
-        if !self.row.flag("publicClient", false)? {
+        if !self.flag("publicClient")? {
             self.note_any_port(&uris);
         }
         let after = after_logout(self.row, &root, &uris)?;
         self.set("redirect_uris", uris);
         self.set("post_logout_redirect_uris", after);
-        let is_told = self.row.flag("frontchannelLogout", false)?;
+        let is_told = self.flag("frontchannelLogout")?;
         if !is_told && self.ours.0.remove("frontchannel_logout_uri").is_some() {
             self.note(
                 "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
@@ -517,7 +515,7 @@ fn secrets(row: &Row<'_>) -> Read<Option<Value>> {
 /// How long an offline session lives in all. Absent where it ends only when it is not used.
 fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Read<Option<u64>> {
     let own = row.seconds("client.offline.session.max.lifespan")?;
-    if !realm.flag("offlineSessionMaxLifespanEnabled", false)? {
+    if !realm.flag("offlineSessionMaxLifespanEnabled")? {
         return Ok(own);
     }
     let of_clients = realm.seconds("clientOfflineSessionMaxLifespan")?;
@@ -551,7 +549,7 @@ fn after_logout(row: &Row<'_>, root: &str, redirect_uris: &[String]) -> Read<Vec
 fn grant_types(row: &Row<'_>) -> Read<Vec<&'static str>> {
     let mut grants = Vec::new();
     for [grant, theirs, unsaid] in table("flows of Keycloak") {
-        if row.flag(theirs, unsaid == "flag=true")? {
+        if row.flag_or(theirs, unsaid == "flag=true")? {
             grants.push(grant);
         }
     }

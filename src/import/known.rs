@@ -104,7 +104,7 @@ pub fn note_unread(
         if is_known(title, key) || is_empty(value) {
             continue;
         }
-        match row.flag(key, false) {
+        match row.flag(key) {
             Ok(flag) if title == USERS => to.notes.add_flag(&of, key, flag),
             _ => to.notes.add_unread(&of, key, NOT_KNOWN),
         }

@@ -15,6 +15,7 @@ mod sound;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +28,7 @@ use gatepost_protocol::registration::names::token_name;
 use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::words::client::GrantType;
 use gatepost_protocol::words::json::{JsonObject, Members};
+use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;
@@ -118,6 +120,14 @@ struct Moving<'a> {
     to: &'a mut Import,
 }
 
+impl<'a> Deref for Moving<'a> {
+    type Target = Row<'a>;
+
+    fn deref(&self) -> &Row<'a> {
+        self.row
+    }
+}
+
 impl<'a> Moving<'a> {
     fn new(row: &'a Row<'a>, of: String, to: &'a mut Import) -> Moving<'a> {
         Moving {
@@ -155,7 +165,7 @@ impl<'a> Moving<'a> {
     fn add_identities(&mut self, links: [&str; 3], why_not: fn(&str) -> String) -> Read {
         let [links, provider, subject] = links;
         let mut identities = Vec::new();
-        for link in self.row.rows(links)? {
+        for link in self.rows(links)? {
             let name = link.required(provider)?;
             match self.to.issuers.get(&name) {
                 Some(issuer) => {
@@ -222,9 +232,8 @@ impl<'a> Moving<'a> {
         let public = self.ours.is("token_endpoint_auth_method", "none");
         self.keep_uris(public);
         let flows = self.flows(public);
-        let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
         let response_types = response_types(&flows, &self.ours);
-        if has_flow("implicit") {
+        if flows.contains(&IMPLICIT) {
             let types = response_types.join(", ");
             self.note(format!(
                 "set, as it has the implicit flow there: response_types {types}"
@@ -232,10 +241,12 @@ impl<'a> Moving<'a> {
         }
         let refreshes = flows
             .iter()
-            .any(|flow| !["implicit", "client_credentials"].contains(&flow.name));
+            .any(|flow| ![IMPLICIT, "client_credentials"].contains(flow));
         let scope = self.known_scope(refreshes);
-        let mut grants: BTreeSet<&str> =
-            flows.iter().flat_map(|flow| flow.grants).copied().collect();
+        let mut grants = BTreeSet::from_iter(flows.iter().copied());
+        if grants.remove(HYBRID) {
+            grants.extend(["authorization_code", IMPLICIT]);
+        }
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         let in_session = grants.contains("authorization_code") && self.ours.has(IN_SESSION);
         if !in_session {
@@ -279,7 +290,7 @@ impl<'a> Moving<'a> {
                  \"require_pkce\": false",
             ),
             (
-                has_flow("client_credentials") && !self.has_api(&scope),
+                flows.contains(&"client_credentials") && !self.has_api(&scope),
                 "give it a resource scope: its own tokens need one here",
             ),
         ];
@@ -322,13 +333,13 @@ impl<'a> Moving<'a> {
     }
 
     /// The flows and grants that the client can have here.
-    fn flows(&mut self, public: bool) -> Vec<&'static Flow> {
+    fn flows(&mut self, public: bool) -> Vec<&'static str> {
         let has_uris = self.ours.has("redirect_uris");
         let providers = self.ours.0.items("identity_providers");
         let is_local = providers.is_empty() || providers.iter().any(|name| name == LOCAL);
         let mut flows = Vec::new();
         for name in self.ours.take("grant_types") {
-            let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
+            let why_not = match FLOWS.into_iter().find(|flow| *flow == name) {
                 None if name == GrantType::TokenExchange.as_str() => String::from(
                     "token exchange is left out: register token_exchange, with the clients or \
                      resources whose tokens it may exchange, and the resources that it may reach",
@@ -336,13 +347,13 @@ impl<'a> Moving<'a> {
                 None => String::from(
                     "a grant type of your own is left out: register it as an SQL function",
                 ),
-                Some(flow) if flow.returns && !has_uris => {
+                Some(flow) if is_among(RETURNING, flow) && !has_uris => {
                     format!("{name} is left out: it has no redirect URI")
                 }
-                Some(flow) if flow.name == "client_credentials" && public => {
+                Some("client_credentials") if public => {
                     format!("{name} is left out: it has no secret")
                 }
-                Some(flow) if flow.name == "password" && !is_local => {
+                Some("password") if !is_local => {
                     format!("{name} is left out: its people sign in by providers alone")
                 }
                 Some(flow) => {
@@ -406,20 +417,25 @@ fn settle_credentials(ours: &mut ImportedObject, public: bool) {
     }
 }
 
-fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
+fn response_types(flows: &[&str], ours: &ImportedObject) -> Vec<String> {
     // A token that comes by the browser is bound to no key.
     let via_browser = ours.is("allow_access_tokens_via_browser", true)
         && !ours.is("dpop_bound_access_tokens", true);
-    let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
-    let types = RESPONSE_TYPES
-        .iter()
-        .filter(|(flow, _, token)| has_flow(flow) && (via_browser || !token));
-    types.map(|(_, name, _)| *name).collect()
+    let is_had = |kind: &ResponseType| {
+        let flow = match kind {
+            &ResponseType::CODE => "authorization_code",
+            kind if kind.code => HYBRID,
+            _ => IMPLICIT,
+        };
+        flows.contains(&flow) && (via_browser || !kind.token)
+    };
+    let types = ResponseType::ALL.iter().filter(|kind| is_had(kind));
+    types.map(ToString::to_string).collect()
 }
 
 /// An object of our document. Empty members are left out.
 #[derive(Default)]
-struct ImportedObject(JsonObject);
+pub struct ImportedObject(JsonObject);
 
 impl<const N: usize> From<[(&str, Value); N]> for ImportedObject {
     fn from(members: [(&str, Value); N]) -> ImportedObject {
@@ -497,39 +513,16 @@ impl ImportedObject {
 const IN_SESSION: &str = "refresh_token_without_offline_access";
 const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-struct Flow {
-    /// As they call it.
-    name: &'static str,
-    /// Whether a browser comes back by it.
-    returns: bool,
-    /// The grant types that it takes here.
-    grants: &'static [&'static str],
-}
-
-const fn flow(name: &'static str, returns: bool, grants: &'static [&'static str]) -> Flow {
-    Flow {
-        name,
-        returns,
-        grants,
-    }
-}
-
-const FLOWS: [Flow; 6] = [
-    flow("authorization_code", true, &["authorization_code"]),
-    flow("hybrid", true, &["authorization_code", "implicit"]),
-    flow("implicit", true, &["implicit"]),
-    flow("client_credentials", false, &["client_credentials"]),
-    flow("password", false, &["password"]),
-    flow(DEVICE, false, &[DEVICE]),
+/// The flows and grants that a client can have here, as they call them.
+const FLOWS: [&str; 6] = [
+    "authorization_code",
+    HYBRID,
+    IMPLICIT,
+    "client_credentials",
+    "password",
+    DEVICE,
 ];
-
-/// The response types of each flow, and whether an access token comes by the browser in them.
-const RESPONSE_TYPES: [(&str, &str, bool); 7] = [
-    ("authorization_code", "code", false),
-    ("implicit", "id_token", false),
-    ("implicit", "token", true),
-    ("implicit", "id_token token", true),
-    ("hybrid", "code id_token", false),
-    ("hybrid", "code token", true),
-    ("hybrid", "code id_token token", true),
-];
+/// Those by which a browser comes back.
+const RETURNING: &str = "authorization_code hybrid implicit";
+const HYBRID: &str = "hybrid";
+const IMPLICIT: &str = "implicit";

@@ -8,7 +8,7 @@ use gatepost_protocol::words::json::Members;
 
 impl Import {
     /// Whoever is disabled could not open a link.
-    pub(super) fn commands(&self) -> Vec<String> {
+    pub fn commands(&self) -> Vec<String> {
         let mut without_factor = Vec::new();
         let mut without_way = Vec::new();
         for user in self.imported("users").filter(|user| !is_disabled(user)) {

@@ -70,7 +70,11 @@ impl<'v> Row<'v> {
         }
     }
 
-    pub fn flag(&self, key: &str, unsaid: bool) -> Read<bool> {
+    pub fn flag(&self, key: &str) -> Read<bool> {
+        self.flag_or(key, false)
+    }
+
+    pub fn flag_or(&self, key: &str, unsaid: bool) -> Read<bool> {
         self.second(key, ["false", "true"], unsaid)
     }
 
@@ -149,7 +153,7 @@ impl<'v> Row<'v> {
                 }
                 Some((_, unsaid)) => {
                     let unsaid = unsaid == "true";
-                    Value::from(Some(self.flag(theirs, unsaid)?).filter(|flag| *flag != unsaid))
+                    Value::from(Some(self.flag_or(theirs, unsaid)?).filter(|flag| *flag != unsaid))
                 }
                 None if how == "lifetime" => Value::from(self.seconds(theirs)?),
                 None => Value::from(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Import, ImportedObject};
+use super::{Import, ImportedObject, is_among};
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::words::json::Members;
@@ -14,23 +14,14 @@ use gatepost_registration::references::note_taken;
 
 /// Members that an object must have. Without some of them a client would let in more. Where a rule
 /// refuses one, or the last item of one, the whole object is left out.
-const NEEDED: [&str; 10] = [
-    "client_id",
-    "grant_types",
-    "identity_providers",
-    "issuer",
-    "jwks",
-    "name",
-    "response_types",
-    "secrets",
-    "token_endpoint_auth_method",
-    "username",
-];
+const NEEDED: &str = "\
+    client_id grant_types identity_providers issuer jwks name response_types secrets \
+    token_endpoint_auth_method username";
 
 impl Import {
     /// Adds an object to its list, without what the rules refuse in it. False where they refuse the
     /// whole object.
-    pub(super) fn push(&mut self, kind: ObjectKind, of: &str, mut ours: ImportedObject) -> bool {
+    pub fn push(&mut self, kind: ObjectKind, of: &str, mut ours: ImportedObject) -> bool {
         // What was left out may be missed by another rule.
         loop {
             let document = json!({ (kind.list()): [json!(ours.0).to_string()] });
@@ -97,7 +88,7 @@ impl ImportedObject {
             kept.extend(others.map(|(_, item)| item));
         }
         self.set(member, kept);
-        let may_lack = !NEEDED.contains(&member) || self.0.contains_key(member);
+        let may_lack = !is_among(NEEDED, member) || self.0.contains_key(member);
         may_lack.then_some(called)
     }
 }

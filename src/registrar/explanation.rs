@@ -25,6 +25,7 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::web_url::check_document_url;
 use gatepost_registration::client_checkup::{as_seen, by_bound_session, ways_to_sign_in};
 use gatepost_registration::finding::{Finding, Verdict};
+use gatepost_registration::{broken, weak};
 use gatepost_server::app::metadata_documents::reason_for;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::config::Config;
@@ -189,10 +190,10 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
 /// A pushed request leads to one answer.
 fn good(text: String, was_pushed: bool) -> Finding {
     if was_pushed {
-        Finding::weak(format!(
+        weak!(
             "{text}; each request_uri is good once (GP1154), and whether this one was used before \
              is not looked at"
-        ))
+        )
     } else {
         Finding::fine(text)
     }
@@ -264,10 +265,10 @@ pub fn authorization_request(
             }
         };
         let near = named_with_nearest(reason, detail.as_deref(), &parameters, client);
-        findings.push(Finding::broken(format!(
+        findings.push(broken!(
             "{} The answer is {answer}",
             told(reason, near.as_deref())
-        )));
+        ));
         let Some(repaired) =
             repaired(reason, detail.as_deref(), &parameters, client).filter(|_| all)
         else {

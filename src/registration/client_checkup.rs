@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::finding::Finding;
 use crate::grade::Graded;
+use crate::{broken, fine, weak};
 use gatepost_protocol::authorize::authorize_request::check_kinds;
 use gatepost_protocol::authorize::interaction::always_asks;
 use gatepost_protocol::token::audience::granted_scope;
@@ -14,7 +15,6 @@ use gatepost_protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
     WorkloadIdentity,
 };
-use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::joined::joined;
@@ -36,20 +36,20 @@ pub fn examine(
     now: Instant,
 ) -> Vec<Finding> {
     let mut findings = vec![if client.enabled {
-        Finding::fine("it is enabled")
+        fine!("it is enabled")
     } else {
-        Finding::broken("it is disabled: register \"enabled\": true")
+        broken!("it is disabled: register \"enabled\": true")
     }];
     findings.extend(of_credentials(client, secrets, now));
     findings.extend(of_signing(client, signing));
     findings.push(of_grants(client));
     let uses_code = client.allows_grant(&GrantType::AuthorizationCode);
     if uses_code && client.redirect_uris.is_empty() && !client.metadata_document {
-        findings.push(Finding::broken("the code flow without redirect_uris"));
+        findings.push(broken!("the code flow without redirect_uris"));
     }
     findings.extend(of_session_watching(client));
     if client.scope.iter().next().is_none() {
-        findings.push(Finding::weak("it may ask for no scope"));
+        findings.push(weak!("it may ask for no scope"));
     }
     findings.extend(never_granted(client, catalogue));
     // It can be registered on loopback alone, which no network sees.
@@ -58,8 +58,8 @@ pub fn examine(
         .iter()
         .any(|uri| uri.starts_with("http://"))
     {
-        findings.push(Finding::fine(
-            "a redirect URI on http: for programs on the person's own machine",
+        findings.push(fine!(
+            "a redirect URI on http: for programs on the person's own machine"
         ));
     }
     if uses_code {
@@ -99,10 +99,10 @@ fn signs_access_tokens(client: &Client) -> bool {
 
 fn of_grants(client: &Client) -> Finding {
     if client.grant_types.is_empty() {
-        Finding::broken("it is registered for no grant: nothing can be asked for")
+        broken!("it is registered for no grant: nothing can be asked for")
     } else {
         let names = client.grant_types.iter().map(GrantType::as_str);
-        Finding::fine(format!("grants: {}", joined(", ", names)))
+        fine!("grants: {}", joined(", ", names))
     }
 }
 
@@ -115,21 +115,21 @@ fn of_session_watching(client: &Client) -> Option<Finding> {
         return None;
     }
     let effect = "a library that watches the session by it takes the refusal for a sign-out";
-    Some(Finding::weak(format!(
+    Some(weak!(
         "the implicit flow without the response type id_token: {effect}"
-    )))
+    ))
 }
 
 /// What makes a stolen code useless.
 fn of_code_binding(client: &Client) -> Finding {
     match client.code_binding() {
-        CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
-        CodeBinding::PkceOrNonce => Finding::fine(
-            "PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger",
+        CodeBinding::Pkce => fine!("this client must send PKCE: code_challenge, with S256"),
+        CodeBinding::PkceOrNonce => fine!(
+            "PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger"
         ),
-        CodeBinding::Neither => Finding::weak(
-            "neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out",
-        ),
+        CodeBinding::Neither => {
+            weak!("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
+        }
     }
 }
 
@@ -138,10 +138,10 @@ fn never_granted(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let mut findings = Vec::new();
     for response_type in &client.response_types {
         if askable_scope(client, *response_type, catalogue).is_none() {
-            findings.push(Finding::broken(format!(
+            findings.push(broken!(
                 "response_type={response_type} is always refused: add {} to its scope",
                 missing_scope(*response_type)
-            )));
+            ));
         }
     }
     let uses_client_credentials = client.allows_grant(&GrantType::ClientCredentials);
@@ -193,15 +193,15 @@ pub fn outlives_keys(client: &Client, published: Duration) -> Vec<Finding> {
     let effect = "is longer than a signing key stays published: such tokens cannot be checked \
                   until they expire";
     if signs_access_tokens(client) && client.lifetimes.access_token > published {
-        findings.push(Finding::weak(format!(
+        findings.push(weak!(
             "access_token_lifetime {effect}; shorten it, register \"access_token_type\": \
              \"reference\", or lengthen GATEPOST_KEY_PUBLISH_DAYS"
-        )));
+        ));
     }
     if client.lifetimes.id_token > published {
-        findings.push(Finding::weak(format!(
+        findings.push(weak!(
             "id_token_lifetime {effect}; shorten it, or lengthen GATEPOST_KEY_PUBLISH_DAYS"
-        )));
+        ));
     }
     findings
 }
@@ -211,14 +211,14 @@ fn of_credentials(client: &Client, secrets: &[Option<SecretDigest>], now: Instan
     let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
     let has_other_proof = client.metadata_document || !client.federated.is_empty();
     match client.authentication {
-        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
+        ClientAuthenticationMethod::None => vec![fine!("it is public: no secret")],
         ClientAuthenticationMethod::PrivateKeyJwt if !has_keys && !has_other_proof => {
-            vec![Finding::broken(
-                "private_key_jwt without a key: register jwks, jwks_uri or federated",
+            vec![broken!(
+                "private_key_jwt without a key: register jwks, jwks_uri or federated"
             )]
         }
         ClientAuthenticationMethod::PrivateKeyJwt => {
-            let own = has_keys.then(|| Finding::fine("it authenticates with its own key"));
+            let own = has_keys.then(|| fine!("it authenticates with its own key"));
             let workloads = client.federated.iter().flat_map(of_workload);
             own.into_iter().chain(workloads).collect()
         }
@@ -244,13 +244,9 @@ pub fn by_bound_session(client: &Client, bound_sessions: bool) -> Option<Finding
     let rule = "require_bound_session: a sign-in counts for 90 seconds";
     client.require_bound_session.then(|| {
         if bound_sessions {
-            Finding::fine(format!(
-                "{rule}, unless their browser has bound its session to a key"
-            ))
+            fine!("{rule}, unless their browser has bound its session to a key")
         } else {
-            Finding::weak(format!(
-                "{rule}, anybody's, because GATEPOST_BOUND_SESSIONS is off"
-            ))
+            weak!("{rule}, anybody's, because GATEPOST_BOUND_SESSIONS is off")
         }
     })
 }
@@ -258,52 +254,48 @@ pub fn by_bound_session(client: &Client, bound_sessions: bool) -> Option<Finding
 /// What a workload's registration leaves open.
 fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
     let subject = &entry.subject;
-    let mut findings = vec![Finding::fine(format!(
-        "tokens of the workload {subject} authenticate it"
-    ))];
+    let mut findings = vec![fine!("tokens of the workload {subject} authenticate it")];
     let repository = subject.strip_prefix("repo:");
     let repository = repository.and_then(|rest| rest.split(':').next());
     if repository.is_some_and(|names| names.split('/').any(|name| !name.contains('@'))) {
-        findings.push(Finding::weak(format!(
+        findings.push(weak!(
             "{subject}: names of owners and repositories are taken anew by others; have GitHub add \
              their ids"
-        )));
+        ));
     }
     if subject.starts_with("repo:") && subject.ends_with(":pull_request") {
-        findings.push(Finding::weak(format!(
+        findings.push(weak!(
             "{subject}: whoever may open a pull request has such a token"
-        )));
+        ));
     }
     if entry.audience.is_some() {
-        findings.push(Finding::weak(format!(
+        findings.push(weak!(
             "{subject}: audience takes tokens that were made for somebody else; leave it out, and \
              ask the platform for this issuer"
-        )));
+        ));
     }
     findings
 }
 
 fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
-    let id = in_text(client.client_id.as_str());
+    let id = client.client_id.in_text();
     let mut findings = Vec::new();
     let lost = secrets.iter().filter(|secret| secret.is_none()).count();
     if lost > 0 {
         let remedy = "add the master secret's old line, or make a new one with \
                       `gatepost client secret --replace`";
-        findings.push(Finding::broken(format!(
+        findings.push(broken!(
             "{lost} of its secrets do not open under the master secret: {remedy}"
-        )));
+        ));
     }
     let good_now = good_at(secrets, now);
     let good_soon = good_at(secrets, now.plus(SOON));
     findings.push(match (good_now, good_soon) {
-        (0, _) => Finding::broken(format!(
-            "it has no secret that is good: `gatepost client secret {id}` makes one"
-        )),
-        (_, 0) => Finding::weak(format!(
+        (0, _) => broken!("it has no secret that is good: `gatepost client secret {id}` makes one"),
+        (_, 0) => weak!(
             "its last secret ends within 30 days: `gatepost client secret {id}` makes another"
-        )),
-        (count, _) => Finding::fine(format!("secrets that are good: {count}")),
+        ),
+        (count, _) => fine!("secrets that are good: {count}"),
     });
     findings
 }
@@ -332,9 +324,9 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
         ": \"require_consent\": false does not ask"
     };
     let told = "people are asked for consent each time, and prompt=none is consent_required, at";
-    Some(Finding::fine(format!(
+    Some(fine!(
         "{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"
-    )))
+    ))
 }
 
 /// The client as somebody sees it who reaches these tenants: without the names of other tenants'
@@ -372,12 +364,10 @@ pub fn ways_to_sign_in(client: &Client, catalogue: &Catalogue) -> Option<Finding
     let listed = usable.join(", ");
     let unusable = others.join(", ");
     Some(match (usable.is_empty(), others.is_empty()) {
-        (true, true) => Finding::broken("nobody can sign in for it"),
-        (true, false) => Finding::broken(format!("nobody can sign in for it with {unusable}")),
-        (false, true) => Finding::fine(format!("people sign in with: {listed}")),
-        (false, false) => Finding::weak(format!(
-            "people sign in with: {listed}; nobody can with {unusable}"
-        )),
+        (true, true) => broken!("nobody can sign in for it"),
+        (true, false) => broken!("nobody can sign in for it with {unusable}"),
+        (false, true) => fine!("people sign in with: {listed}"),
+        (false, false) => weak!("people sign in with: {listed}; nobody can with {unusable}"),
     })
 }
 

@@ -2,6 +2,24 @@
 
 use gatepost_protocol::words::named::named;
 
+/// [`Finding::fine`] of a text with values in it.
+#[macro_export]
+macro_rules! fine {
+    ($($text:tt)+) => { $crate::finding::Finding::fine(format!($($text)+)) };
+}
+
+/// The same of what could be better.
+#[macro_export]
+macro_rules! weak {
+    ($($text:tt)+) => { $crate::finding::Finding::weak(format!($($text)+)) };
+}
+
+/// The same of what cannot work.
+#[macro_export]
+macro_rules! broken {
+    ($($text:tt)+) => { $crate::finding::Finding::broken(format!($($text)+)) };
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub verdict: Verdict,

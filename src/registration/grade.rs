@@ -2,6 +2,7 @@
 //! keeps to the FAPI 2.0 Security Profile. And what the next grade wants of it.
 
 use crate::finding::Finding;
+use crate::{fine, weak};
 use gatepost_protocol::registration::profile::wanted_by_fapi2;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::{Client, Profile};
@@ -54,19 +55,17 @@ impl Graded {
                 let last = client.legacy_until.map(timestamp::format_day);
                 let ends = last.map(|last| format!(" until {last}"));
                 let ends = ends.unwrap_or_default();
-                Finding::weak(format!(
-                    "it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}"
-                ))
+                weak!("it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}")
             }
-            Grade::OAuth21 if wanted.is_empty() => Finding::fine(
+            Grade::OAuth21 if wanted.is_empty() => fine!(
                 "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what \
-                 the registration leaves out",
+                 the registration leaves out"
             ),
-            Grade::OAuth21 => Finding::fine(format!(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}"
-            )),
-            Grade::Fapi20 => Finding::fine(
-                "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
+            Grade::OAuth21 => {
+                fine!("it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}")
+            }
+            Grade::Fapi20 => fine!(
+                "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP"
             ),
         }
     }

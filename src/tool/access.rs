@@ -3,7 +3,7 @@
 use super::arguments::Invocation;
 use super::client;
 use super::operator::Operator;
-use super::output::{CommandResult, Failure, refuse, say, table};
+use super::output::{CommandResult, Failure, say, table};
 use super::statements::access::{Behind, COLUMNS, PART, applications, called, openers};
 use gatepost_protocol::words::identifiers::ClientId;
 
@@ -11,22 +11,22 @@ use gatepost_protocol::words::identifiers::ClientId;
 const SHOWN: usize = 8;
 
 /// A part at a time: however many people there are, it holds no more of them.
-pub fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn report(operator: &Operator) -> CommandResult {
     let store = &operator.store;
-    if let Some(client_id) = invocation.option("--client") {
+    if let Some(client_id) = operator.option("--client") {
         client::named(operator, &ClientId::new(client_id))?;
     }
-    let user = invocation.option("--user");
+    let user = operator.option("--user");
     let subs = user.map(|name| called(store, name)).transpose()?;
     if subs.as_ref().is_some_and(Vec::is_empty) {
         let name = user.unwrap_or_default();
-        return refuse(format!("there is no user {name:?}"));
+        return refuse!("there is no user {name:?}");
     }
     let headings = COLUMNS.map(String::from);
-    if invocation.has("--csv") {
-        print(invocation, vec![headings])?;
+    if operator.has("--csv") {
+        print(operator, vec![headings])?;
     }
-    for client_id in applications(store, invocation.option("--client"))? {
+    for client_id in applications(store, operator.option("--client"))? {
         let mut behind = Behind::default();
         loop {
             let rows = openers(store, &client_id, subs.as_deref(), &behind)?;
@@ -37,7 +37,7 @@ pub fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
                     tenant: tenant.clone(),
                     sub: sub.clone(),
                 };
-                print(invocation, rows)?;
+                print(operator, rows)?;
             }
             if is_last {
                 break;

@@ -9,10 +9,12 @@ use lexopt::Arg;
 use super::command::{COMMANDS, Command};
 use super::output::{CommandResult, Failure, misuse};
 use gatepost_protocol::registration::names::{hint, nearest};
+use gatepost_protocol::registration::timestamp;
 use gatepost_server::app::extension_grant::ExtensionGrant;
 use gatepost_server::config::settings::{SETTINGS, by_flag, flags};
 use gatepost_server::config::{Config, Source};
 
+#[derive(Clone)]
 pub struct Invocation {
     pub command: &'static Command,
     values: Vec<String>,
@@ -242,6 +244,21 @@ impl Invocation {
         }
     }
 
+    /// The seconds that an option says by a number with its unit, at most so many. `example` shows
+    /// how.
+    pub fn seconds(&self, name: &str, most: u64, example: &str) -> CommandResult<Option<u64>> {
+        let Some(text) = self.option(name) else {
+            return Ok(None);
+        };
+        let seconds = timestamp::seconds(text).filter(|seconds| (1..=most).contains(seconds));
+        match seconds {
+            None => misuse(format!(
+                "{name} must be a number with s, m, h or d, as {example}"
+            )),
+            _ => Ok(seconds),
+        }
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
@@ -277,18 +294,9 @@ fn expected_values(command: &Command) -> impl Iterator<Item = &'static str> {
 
 /// What other programs call what a command of ours does: no spelling leads from the one to the
 /// other.
-const OTHER_WORDS: [(&str, &str); 10] = [
-    ("block", "disable"),
-    ("create", "add"),
-    ("delete", "remove"),
-    ("edit", "set"),
-    ("lock", "disable"),
-    ("ls", "list"),
-    ("rm", "remove"),
-    ("suspend", "disable"),
-    ("unlock", "enable"),
-    ("update", "set"),
-];
+const OTHER_WORDS: &str = "\
+    block=disable create=add delete=remove edit=set lock=disable ls=list rm=remove \
+    suspend=disable unlock=enable update=set";
 
 fn no_command(words: &[String]) -> Failure {
     if words.is_empty() {
@@ -320,12 +328,11 @@ fn command_hint(typed: &[&str]) -> String {
 
 /// What we call that which others call `word`.
 fn ours(word: &str) -> &str {
-    for (theirs, ours) in OTHER_WORDS {
-        if theirs == word {
-            return ours;
-        }
-    }
-    word
+    let mut words = OTHER_WORDS
+        .split(' ')
+        .filter_map(|pair| pair.split_once('='));
+    let found = words.find(|(theirs, _)| *theirs == word);
+    found.map_or(word, |(_, ours)| ours)
 }
 
 fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
@@ -368,7 +375,7 @@ fn flag_hint(name: &str, command: Option<&'static Command>) -> String {
 fn text(value: OsString) -> CommandResult<String> {
     value
         .into_string()
-        .map_err(|_| Failure::usage("arguments must be valid UTF-8"))
+        .or_else(|_| misuse("arguments must be valid UTF-8"))
 }
 
 fn usage(error: lexopt::Error) -> Failure {

@@ -37,7 +37,7 @@ pub fn list(invocation: &Invocation) -> CommandResult {
         .and_then(|limit| limit.try_into().ok())
         .unwrap_or(LIMIT);
     let operator = Operator::open(invocation)?;
-    if let Some(subject) = user::chosen(&operator, invocation)? {
+    if let Some(subject) = user::chosen(&operator)? {
         filter.sub = Some(subject.to_string());
     } else if let Some(sub) = &filter.sub {
         check_subject(&operator, sub)?;
@@ -270,9 +270,7 @@ pub fn verify(invocation: &Invocation) -> CommandResult {
     }
     if !findings.is_empty() {
         let count = findings.len();
-        return refuse(format!(
-            "the audit log is not as it was written; findings: {count}, rows: {rows}"
-        ));
+        return refuse!("the audit log is not as it was written; findings: {count}, rows: {rows}");
     }
     say(soundness(rows, chains, is_held))
 }
@@ -289,10 +287,10 @@ fn read_heads(path: &str) -> CommandResult<Vec<Head>> {
     };
     let heads = read.map_err(|error| unread(&name, &error))?;
     if heads.is_empty() {
-        return refuse(format!(
+        return refuse!(
             "no line of {name} tells audit heads: give --heads the log of `gatepost serve`, which \
              tells them each minute"
-        ));
+        );
     }
     Ok(heads)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, CommandResult, Failure, FindingsReport, note, refuse, say, time};
+use super::output::{self, CommandResult, Failure, FindingsReport, misuse, note, refuse, time};
 use super::released_claims::released_claims;
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
@@ -25,7 +25,7 @@ use gatepost_protocol::words::client::{
     Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm,
 };
 use gatepost_protocol::words::forwarded::Cidr;
-use gatepost_protocol::words::identifiers::{ClientId, in_text};
+use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::{Members, SetMember};
@@ -41,6 +41,7 @@ use gatepost_registration::client_checkup::{
 };
 use gatepost_registration::finding::Finding;
 use gatepost_registration::mention::mentions;
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::key_keeping::seasons;
 use gatepost_server::app::metadata_documents::fetch_metadata_document;
 use gatepost_server::config::Config;
@@ -65,8 +66,8 @@ fn missing(client_id: &ClientId) -> Failure {
     ))
 }
 
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let json = invocation.has("--json");
+pub fn list(operator: &Operator) -> CommandResult {
+    let json = operator.has("--json");
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
@@ -75,15 +76,7 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
         }
         objects.push(object);
     }
-    let columns = [
-        ("CLIENT_ID", "/client_id"),
-        ("NAME", "/metadata/client_name"),
-        ("ENABLED", "/enabled"),
-        ("SECRETS", "/secrets"),
-        ("GRANT_TYPES", "/grant_types"),
-        ("SCOPE", "/metadata/scope"),
-    ];
-    output::list(invocation, &columns, objects)
+    output::list(operator, objects)
 }
 
 /// Those in force, said or not; of a registration that is not served, those it says.
@@ -114,13 +107,13 @@ fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
 }
 
-pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let found = named(operator, &ClientId::new(invocation.value(0)))?;
-    output::object(invocation.has("--json"), &shown(&found))
+pub fn show(operator: &Operator) -> CommandResult {
+    let found = named(operator, &ClientId::new(operator.value(0)))?;
+    output::object(operator.has("--json"), &shown(&found))
 }
 
-pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let client_id = ClientId::new(invocation.value(0));
+pub fn revoke(operator: &Operator) -> CommandResult {
+    let client_id = ClientId::new(operator.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| {
         if client_revocation::revoke_client(writer, &client_id, &event)? {
@@ -129,8 +122,8 @@ pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
             Err(missing(&client_id))
         }
     })?;
-    let name = in_text(client_id.as_str());
-    say(format!("grants and tokens of {name} are over"))?;
+    let name = client_id.in_text();
+    say!("grants and tokens of {name} are over")?;
     await_everywhere();
     Ok(())
 }
@@ -139,7 +132,7 @@ pub fn secret(invocation: &Invocation) -> CommandResult {
     let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
-        .map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
+        .or_else(|rule| misuse(format!("--description {rule}")))?;
     let operator = Operator::open(invocation)?;
     let now = operator.now()?;
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
@@ -156,10 +149,7 @@ pub fn secret(invocation: &Invocation) -> CommandResult {
     if is_replaced {
         input::confirm(
             invocation,
-            &format!(
-                "This removes all other secrets of {}.",
-                in_text(client_id.as_str())
-            ),
+            &format!("This removes all other secrets of {}.", client_id.in_text()),
         )?;
     }
     operator.store.change_registry(|writer| {
@@ -223,9 +213,9 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> CommandResult {
     }
 }
 
-pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn test(operator: &Operator) -> CommandResult {
     let sealer = operator.sealers()?.client_secrets;
-    let row = named(operator, &ClientId::new(invocation.value(0)))?;
+    let row = named(operator, &ClientId::new(operator.value(0)))?;
     let mut client = read(operator, &row)
         .map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let mut of_document = None;
@@ -243,16 +233,16 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
     findings.extend(by_bound_session(&client, operator.config.bound_sessions));
     findings.extend(of_document);
-    if invocation.has("--secret") {
+    if operator.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
     findings.extend(released_claims(&client, &catalogue));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
     findings.extend(switched_off(&client, &catalogue, &operator.config));
-    findings.push(Finding::fine(format!(
+    findings.push(fine!(
         "the issuer to copy into its settings: {}",
         operator.config.base_url.as_str()
-    )));
+    ));
     let tries = tries(operator.config.base_url.as_str(), &client, &catalogue);
     let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
     let examined = FindingsReport {
@@ -262,7 +252,7 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
         member: "try",
         value: json!(tries),
     };
-    examined.print(invocation)
+    examined.print(operator)
 }
 
 /// What the client is registered for, and the settings have off.
@@ -311,7 +301,7 @@ pub fn describe(operator: &Operator, client: &mut Client) -> CommandResult<Findi
         metadata_document::read(client, &document).map_err(OutboundError::Unfit)
     });
     Ok(match read {
-        Err(problem) => Finding::broken(format!("its metadata document: {problem}")),
+        Err(problem) => broken!("its metadata document: {problem}"),
         Ok(described) => {
             *client = described.client;
             let left_out = match described.left_out.join(", ") {
@@ -319,9 +309,7 @@ pub fn describe(operator: &Operator, client: &mut Client) -> CommandResult<Findi
                 some => some,
             };
             let uris = client.redirect_uris.join(", ");
-            Finding::fine(format!(
-                "its metadata document has the redirect URIs {uris}; left out of it: {left_out}"
-            ))
+            fine!("its metadata document has the redirect URIs {uris}; left out of it: {left_out}")
         }
     })
 }
@@ -356,11 +344,11 @@ fn shown_secret(
         .zip(digests)
         .find(|(_, digest)| matches_any(Some(&shown), digest.as_slice(), now));
     Ok(match found {
-        Some((secret, _)) if secret.description.is_empty() => Finding::fine("that secret is right"),
+        Some((secret, _)) if secret.description.is_empty() => fine!("that secret is right"),
         Some((secret, _)) => {
-            Finding::fine(format!("that secret is right: \"{}\"", secret.description))
+            fine!("that secret is right: \"{}\"", secret.description)
         }
-        None => Finding::broken("that secret is wrong, or has expired"),
+        None => broken!("that secret is wrong, or has expired"),
     })
 }
 
@@ -387,9 +375,7 @@ fn address(key: &str, url: &str, allowed: &[Cidr]) -> Option<Finding> {
     let host = url.host.trim_matches(['[', ']']);
     let port = url.port.unwrap_or(if url.https { 443 } else { 80 });
     let Ok(found) = (host, port).to_socket_addrs() else {
-        return Some(Finding::weak(format!(
-            "{key}: no address is found here for {host}"
-        )));
+        return Some(weak!("{key}: no address is found here for {host}"));
     };
     let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     if found
@@ -400,9 +386,9 @@ fn address(key: &str, url: &str, allowed: &[Cidr]) -> Option<Finding> {
     }
     let address = found.first()?;
     let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
-    Some(Finding::weak(format!(
+    Some(weak!(
         "{key}: {host} is {address}, which is private: {remedy}"
-    )))
+    ))
 }
 
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.
@@ -475,25 +461,23 @@ fn credentials(client: &Client, client_id: &str) -> String {
     }
 }
 
-pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let client_id = ClientId::new(invocation.value(0));
+pub fn remove(operator: &Operator) -> CommandResult {
+    let client_id = ClientId::new(operator.value(0));
     operator.confirmed(named(operator, &client_id))?;
-    let name = in_text(client_id.as_str());
+    let name = client_id.in_text();
     input::confirm(
-        invocation,
+        operator,
         &format!("This removes {name} for good, with its secrets and consents."),
     )?;
     operator.store.change_registry(|writer| {
         present(writer, &client_id)?;
         if let Some(who) = who_names(writer, &client_id)? {
-            return refuse(format!(
-                "{name} is still named by {who}: apply that without it first"
-            ));
+            return refuse!("{name} is still named by {who}: apply that without it first");
         }
         remove_clients(writer, &[client_id])?;
         Ok(())
     })?;
-    say(format!("removed {name}; what it was given is over"))
+    say!("removed {name}; what it was given is over")
 }
 
 /// A registration that would be left pointing at nothing.
@@ -509,10 +493,7 @@ fn who_names(
     for other in writer.reader.clients()? {
         let is_other = other.client_id != *client_id;
         if is_other && names(ObjectKind::Client, &parse_own(&other.metadata), client_id) {
-            return Ok(Some(format!(
-                "client {}",
-                in_text(other.client_id.as_str())
-            )));
+            return Ok(Some(format!("client {}", other.client_id.in_text())));
         }
     }
     Ok(None)

@@ -16,6 +16,8 @@ pub struct Command {
     /// without. The last may end in `...`: one or more of them.
     pub values: Vec<&'static str>,
     pub options: Vec<CommandOption>,
+    /// Of a list.
+    pub columns: Vec<Column>,
     pub summary: &'static str,
     pub example: &'static str,
     pub run: Run,
@@ -25,7 +27,7 @@ pub struct Command {
 pub enum Run {
     Once(fn(&Invocation) -> CommandResult),
     /// The same in the installation that the settings name.
-    Installed(fn(&Invocation, &Operator) -> CommandResult),
+    Installed(fn(&Operator) -> CommandResult),
     /// With an exit code of its own.
     Stays(fn(&Invocation) -> CommandResult<ExitCode>),
 }
@@ -37,6 +39,12 @@ pub struct CommandOption {
     pub usage: &'static str,
     /// A clause; empty for what only this program itself passes on.
     pub meaning: &'static str,
+}
+
+pub struct Column {
+    pub heading: &'static str,
+    /// Where its cell stands in an object (RFC 6901).
+    pub place: &'static str,
 }
 
 /// In the order of `--help`.
@@ -72,6 +80,16 @@ impl CommandOption {
     }
 }
 
+impl Column {
+    fn read(text: &'static str) -> Column {
+        let (heading, place) = text.split_at(text.find(" /").unwrap_or(text.len()));
+        Column {
+            heading,
+            place: place.trim_start(),
+        }
+    }
+}
+
 impl Command {
     fn read(entry: &'static str) -> Option<Command> {
         let mut lines = entry.lines().map(str::trim);
@@ -82,11 +100,16 @@ impl Command {
             .find(|character: char| character.is_uppercase() || matches!(character, '-' | '['))
             .unwrap_or(usage.len());
         let (name, values) = usage.split_at(end);
+        let (columns, options): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("| "));
+        let columns = columns
+            .iter()
+            .flat_map(|line| line.trim_start_matches("| ").split(" | "));
         let (_, run) = super::RUN.iter().find(|(run, _)| *run == name.trim_end())?;
         Some(Command {
             name: name.trim_end(),
             values: values.split_whitespace().collect(),
-            options: lines.map(CommandOption::read).collect(),
+            options: options.into_iter().map(CommandOption::read).collect(),
+            columns: columns.map(Column::read).collect(),
             summary,
             example,
             run: *run,
@@ -281,7 +304,7 @@ pub fn man(_: &Invocation) -> CommandResult {
             roff(&meaning)
         ));
     }
-    say(format!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES)))
+    say!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES))
 }
 
 /// A line of text: hyphens as typed, nothing taken for a request or an escape.

@@ -16,10 +16,10 @@ use crate::statements::{examination, user_list};
 use gatepost_protocol::keys::key_schedule::{announced, current};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::words::client::{Client, SigningAlgorithm};
-use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registration::client_checkup;
 use gatepost_registration::finding::{Finding, Verdict};
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::key_keeping;
 use gatepost_server::app::letters::postman;
 use gatepost_server::app::password_rules::PasswordRules;
@@ -89,24 +89,28 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> CommandResul
 }
 
 fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>) {
-    let open = open_file(source).map(|file| file.display().to_string());
-    let place = open.as_deref().unwrap_or_default();
     let logo = static_files::logo_fault(&config.brand);
-    let no_logo = logo.as_deref().unwrap_or_default();
-    let unread = PasswordRules::new(config).fault();
-    let no_list = unread.as_deref().unwrap_or_default();
-    let unfit = config.bound_sessions_fault();
-    let no_binding = unfit.unwrap_or_default();
-    let closed = config.administration_fault();
-    let nobody_gets_in = closed.unwrap_or_default();
-    judge!(findings, "settings", {
-        open.is_some()
-            => weak "other users can read the database password in {place}: chmod 0640 it",
-        logo.is_some() => weak "{no_logo}",
-        unread.is_some() => weak "new passwords are taken without a look at {no_list}",
-        unfit.is_some() => broken "{no_binding}",
-        closed.is_some() => weak "{nobody_gets_in}",
-    } else "every name is known, every value fits");
+    let faults = [
+        open_file(source).map(|file| {
+            let place = file.display();
+            weak!("settings: other users can read the database password in {place}: chmod 0640 it")
+        }),
+        logo.map(|fault| weak!("settings: {fault}")),
+        PasswordRules::new(config)
+            .fault()
+            .map(|unread| weak!("settings: new passwords are taken without a look at {unread}")),
+        config
+            .bound_sessions_fault()
+            .map(|fault| broken!("settings: {fault}")),
+        config
+            .administration_fault()
+            .map(|fault| weak!("settings: {fault}")),
+    ];
+    let before = findings.len();
+    findings.extend(faults.into_iter().flatten());
+    if findings.len() == before {
+        findings.push(fine!("settings: every name is known, every value fits"));
+    }
 }
 
 /// Of the server, where it is not that of the tools. Nothing where they are the same.
@@ -115,9 +119,9 @@ fn other_version() -> Option<Finding> {
     let own = env!("CARGO_PKG_VERSION");
     let differs = beside != format!("gatepostd {own}");
     differs.then(|| {
-        Finding::weak(format!(
+        weak!(
             "programs: this is gatepost {own}, and beside it is {beside}: install both, and reload"
-        ))
+        )
     })
 }
 
@@ -270,10 +274,10 @@ fn proving(operator: &Operator) -> CommandResult<Proving> {
             continue;
         };
         if client.requires_dpop || client.requires_dpop_nonce {
-            proving.all.push(in_text(row.client_id.as_str()));
+            proving.all.push(row.client_id.in_text());
         }
         if client.requires_dpop_nonce {
-            proving.with_nonce.push(in_text(row.client_id.as_str()));
+            proving.with_nonce.push(row.client_id.in_text());
         }
     }
     Ok(proving)
@@ -326,7 +330,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResu
             Ok(client) => judge(&client),
             Err(_) => vec![not_served()],
         };
-        let name = in_text(row.client_id.as_str());
+        let name = row.client_id.in_text();
         all.push((format!("`gatepost client test {name}`"), found));
     }
     for row in &idp::registered(operator)? {
@@ -349,5 +353,5 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResu
 }
 
 fn not_served() -> Finding {
-    Finding::broken("it is not served")
+    broken!("it is not served")
 }

@@ -133,7 +133,7 @@ pub fn request(invocation: &Invocation) -> CommandResult {
 fn app(invocation: &Invocation) -> CommandResult<App> {
     let operator = Operator::open(invocation)?;
     let master = operator.master_secret()?;
-    let OpenDatabase { config, store } = operator.database;
+    let OpenDatabase { config, store, .. } = operator.database;
     let extensions = Extensions {
         table: invocation.extension_grants,
         functions: store.clone(),

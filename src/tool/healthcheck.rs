@@ -10,7 +10,7 @@ use gatepost_server::config::{ListenAddress, Listeners, cause};
 use gatepost_server::server::reachable;
 
 use super::arguments::Invocation;
-use super::output::{self, CommandResult, refuse, say};
+use super::output::{self, CommandResult, say};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -18,21 +18,18 @@ pub fn run(invocation: &Invocation) -> CommandResult {
     // It also runs where the installation is not root's, and asks the usual address without any
     // settings.
     let listeners = Listeners::load(&invocation.given_source()?)?;
-    let (answer, word, place) = match (listeners.admin, listeners.main) {
-        (Some(address), _) => (
-            over_tcp(address, "localhost", "/readyz"),
-            "ready",
-            format!("http://{}/readyz", reachable(address)),
+    let (listener, path, word) = match listeners.admin {
+        Some(address) => (ListenAddress::Tcp(address), "/readyz", "ready"),
+        None => (listeners.main, "/healthz", "alive"),
+    };
+    let (answer, place) = match listener {
+        ListenAddress::Tcp(address) => (
+            over_tcp(address, "localhost", path),
+            format!("http://{}{path}", reachable(address)),
         ),
-        (None, ListenAddress::Tcp(address)) => (
-            over_tcp(address, "localhost", "/healthz"),
-            "alive",
-            format!("http://{}/healthz", reachable(address)),
-        ),
-        (None, ListenAddress::Unix(path)) => (
-            over_unix(&path, "/healthz"),
-            "alive",
-            format!("/healthz over unix:{}", path.display()),
+        ListenAddress::Unix(socket) => (
+            over_unix(&socket, path),
+            format!("{path} over unix:{}", socket.display()),
         ),
     };
     say(judged(answer, word, &place)?)
@@ -44,16 +41,14 @@ fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> CommandRe
         Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => Ok(answer.said(word)),
         Ok(answer) => {
             let status = answer.status.escape_debug();
-            refuse(format!(
+            refuse!(
                 "{}: {place} answers \"{status}\"",
                 answer.said(&format!("not {word}"))
-            ))
+            )
         }
         Err(error) => {
             let cause = cause(&error);
-            refuse(format!(
-                "not {word}: {place}: {cause}: is `gatepost serve` running?"
-            ))
+            refuse!("not {word}: {place}: {cause}: is `gatepost serve` running?")
         }
     }
 }

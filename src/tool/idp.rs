@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, CommandResult, FindingsReport, refuse};
+use super::output::{self, CommandResult, FindingsReport};
 use super::provider_checkup::{ProviderAnswers, SecretStanding, examine};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{ObjectKind, provider};
@@ -18,21 +17,12 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use gatepost_store::catalogue::{self, CatalogueRow};
 
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(operator: &Operator) -> CommandResult {
     let mut objects = Vec::new();
     for stored in registered(operator)? {
         objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
     }
-    let columns = [
-        ("NAME", "/name"),
-        ("SPEAKS", "/speaks"),
-        ("ISSUER", "/issuer"),
-        ("ENABLED", "/enabled"),
-        ("PROVISIONS", "/provision"),
-        ("TENANT", "/tenant"),
-        ("SECRET", "/has_secret"),
-    ];
-    output::list(invocation, &columns, objects)
+    output::list(operator, objects)
 }
 
 fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
@@ -73,8 +63,8 @@ pub fn read(row: &CatalogueRow) -> CommandResult<IdentityProvider> {
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
-pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let name = invocation.value(0);
+pub fn test(operator: &Operator) -> CommandResult {
+    let name = operator.value(0);
     let row = named(operator, name)?;
     let provider = read(&row)?;
     let sealers = operator.unchecked_sealers()?;
@@ -94,19 +84,19 @@ pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
         member: "register_there",
         value: Value::Object(register),
     };
-    examined.print(invocation)
+    examined.print(operator)
 }
 
 fn named(operator: &Operator, name: &str) -> CommandResult<CatalogueRow> {
-    let mut all = registered(operator)?;
-    if let Some(index) = all.iter().position(|entry| entry.name == name) {
-        return Ok(all.swap_remove(index));
+    let all = registered(operator)?;
+    if let Some(found) = all.iter().find(|entry| entry.name == name) {
+        return Ok(found.clone());
     }
     let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
-    refuse(format!(
+    refuse!(
         "there is no identity provider {}{nearest}",
         name.escape_debug()
-    ))
+    )
 }
 
 /// Our addresses that the provider must know: how JSON names each, what the pages of providers call

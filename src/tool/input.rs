@@ -17,7 +17,7 @@ pub fn new_password(rules: &PasswordRules) -> CommandResult<SecretText> {
     }
     rules
         .check(password.expose())
-        .map_err(|flaw| Failure::Refused(format!("the password {}", flaw.rule())))?;
+        .or_else(|flaw| refuse!("the password {}", flaw.rule()))?;
     Ok(password)
 }
 
@@ -34,8 +34,7 @@ pub fn secret(question: &str) -> CommandResult<SecretText> {
         .lock()
         .take(longest)
         .read_until(b'\n', &mut line)?;
-    let text =
-        String::from_utf8(line).map_err(|_| Failure::refused("standard input must be UTF-8"))?;
+    let text = String::from_utf8(line).or_else(|_| refuse("standard input must be UTF-8"))?;
     Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
 }
 
@@ -78,17 +77,15 @@ pub fn unread(name: &str, error: &io::Error) -> Failure {
 /// The failure says where it stops being text.
 pub fn utf8(name: &str, bytes: Vec<u8>) -> CommandResult<String> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return refuse(format!("{name} is UTF-16: save it as UTF-8"));
+        return refuse!("{name} is UTF-16: save it as UTF-8");
     }
-    String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).or_else(|error| {
         let sound = error
             .as_bytes()
             .iter()
             .take(error.utf8_error().valid_up_to());
         let line = sound.filter(|byte| **byte == b'\n').count() + 1;
-        Failure::Refused(format!(
-            "{name} is not UTF-8, from line {line} on: save it as UTF-8"
-        ))
+        refuse!("{name} is not UTF-8, from line {line} on: save it as UTF-8")
     })
 }
 

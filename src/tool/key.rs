@@ -13,7 +13,7 @@ use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::key_standing::{KeyStanding, KeyState, standing};
 use super::operator::{EVERYWHERE, Operator};
-use super::output::{self, CommandResult, Failure, misuse, note, refuse, say, time};
+use super::output::{self, CommandResult, Failure, misuse, note, say, time};
 use super::registry::{bytes_of, called};
 use gatepost_protocol::keys::key_schedule::{KeySeasons, KeyTimes, announced, current};
 use gatepost_protocol::registration::names::hint;
@@ -26,21 +26,13 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(operator: &Operator) -> CommandResult {
     let now = operator.now()?;
-    let json = invocation.has("--json");
+    let json = operator.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
     let scheduled = key_keeping::scheduled(&keys);
-    let columns = [
-        ("KID", "/kid"),
-        ("ALG", "/alg"),
-        ("STATE", "/state"),
-        ("DOES", "/does"),
-        ("SINCE", "/since"),
-        ("UNTIL", "/until"),
-    ];
     let object = |key| shown(key, &standing(&key.to_core(), &scheduled, now), json);
-    output::list(invocation, &columns, keys.iter().map(object).collect())
+    output::list(operator, keys.iter().map(object).collect())
 }
 
 fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
@@ -396,7 +388,7 @@ fn check_kid(kid: &str) -> CommandResult {
 fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> CommandResult {
     for row in rows {
         if row.kid == new.kid || row.public_jwk == new.public_jwk {
-            return refuse(format!("signing key {} is there already", row.kid));
+            return refuse!("signing key {} is there already", row.kid);
         }
     }
     Ok(())
@@ -410,13 +402,10 @@ fn read(file: &str) -> CommandResult<SecretText> {
         let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
             let name = Path::new(file).display();
-            return refuse(format!(
-                "{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"
-            ));
+            return refuse!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
         }
     }
     let bytes = bytes_of(file, LONGEST).map_err(unread)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
+    let text = String::from_utf8(bytes).or_else(|_| refuse!("{name} is not PEM"))?;
     Ok(SecretText::new(text))
 }

@@ -1,6 +1,9 @@
 //! The commands, one file a noun: what an operator types, and what is answered. Results go to
 //! standard output, all else to standard error.
 
+#[macro_use]
+mod output;
+
 mod access;
 mod arguments;
 mod audit;
@@ -21,7 +24,6 @@ mod key_standing;
 mod mail;
 mod migrate;
 mod operator;
-mod output;
 mod page_headings;
 mod provider_checkup;
 mod reference;
@@ -41,80 +43,78 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use arguments::{Wanted, parse};
-use command::Run::{self, Installed, Once, Stays};
+use command::Run;
 use gatepost_server::app::extension_grant::{self, ExtensionGrant};
 use gatepost_server::logging;
 use operator::Operator;
 use output::{CommandResult, say};
 
-/// What does what `commands.txt` says.
-const RUN: &[(&str, Run)] = &[
-    ("serve", Stays(serve::run)),
-    ("migrate", Once(migrate::run)),
-    ("plan", Stays(registry::plan)),
-    ("apply", Once(registry::apply)),
-    ("export", Installed(registry::export)),
-    ("import identityserver", Once(import::from_identity_server)),
-    ("import keycloak", Once(import::from_keycloak)),
-    ("secret", Once(sealed::generate)),
-    ("secret rotate", Installed(sealed::rotate)),
-    ("user add", Once(user::add)),
-    ("user list", Installed(user::list)),
-    ("user show", Installed(user::show)),
-    ("user password", Installed(user::password)),
-    ("user invite", Once(user::links::invite)),
-    ("user reset", Once(user::links::reset)),
-    ("user factors", Installed(user::change::factors)),
-    ("user role", Once(user::change::role)),
-    ("user set", Once(user::change::set)),
-    (
-        "user disable",
-        Once(|invocation| user::change::enable(invocation, false)),
-    ),
-    (
-        "user enable",
-        Once(|invocation| user::change::enable(invocation, true)),
-    ),
-    ("user until", Once(user::change::until)),
-    ("user remove", Installed(user::change::remove)),
-    ("user revoke", Installed(user::revoke)),
-    ("user link", Once(user::change::link)),
-    ("user unlink", Once(user::change::unlink)),
-    ("role remove", Installed(role::remove)),
-    ("access", Installed(access::report)),
-    ("client list", Installed(client::list)),
-    ("client show", Installed(client::show)),
-    ("client secret", Once(client::secret)),
-    ("client test", Installed(client::test)),
-    ("explain", Once(explain::run)),
-    ("explain request", Once(explain::request)),
-    ("client revoke", Installed(client::revoke)),
-    ("client remove", Installed(client::remove)),
-    ("resource metadata", Installed(resource::metadata)),
-    ("signup make", Installed(signup::make)),
-    ("signup list", Installed(signup::list)),
-    ("signup end", Installed(signup::end)),
-    ("session list", Installed(session::list)),
-    ("session end", Once(session::end)),
-    ("grant list", Installed(session::list_grants)),
-    ("grant revoke", Once(session::revoke_grant)),
-    ("revoke", Installed(session::revoke_everything)),
-    ("key list", Installed(key::list)),
-    ("key rotate", Once(key::rotate)),
-    ("key retire", Once(key::retire)),
-    ("key import", Once(key::import)),
-    ("key reset", Installed(sealed::reset)),
-    ("idp list", Installed(idp::list)),
-    ("idp test", Installed(idp::test)),
-    ("mail test", Once(mail::test)),
-    ("audit list", Once(audit::list)),
-    ("audit verify", Once(audit::verify)),
-    ("doctor", Once(doctor::run)),
-    ("healthcheck", Once(healthcheck::run)),
-    ("completions", Once(completions::run)),
-    ("man", Once(command::man)),
-    ("reference", Once(reference::write)),
-];
+/// A command in a line: its name, how it runs, and what does what `commands.txt` says of it.
+macro_rules! commands {
+    ($($name:literal $manner:ident $run:path;)+) => { &[$(($name, Run::$manner($run))),+] };
+}
+
+const RUN: &[(&str, Run)] = commands! {
+    "serve"                 Stays     serve::run;
+    "migrate"               Once      migrate::run;
+    "plan"                  Stays     registry::plan;
+    "apply"                 Once      registry::apply;
+    "export"                Installed registry::export;
+    "import identityserver" Once      import::from_identity_server;
+    "import keycloak"       Once      import::from_keycloak;
+    "secret"                Once      sealed::generate;
+    "secret rotate"         Installed sealed::rotate;
+    "user add"              Once      user::add;
+    "user list"             Installed user::list;
+    "user show"             Installed user::show;
+    "user password"         Installed user::password;
+    "user invite"           Once      user::links::invite;
+    "user reset"            Once      user::links::reset;
+    "user factors"          Installed user::change::factors;
+    "user role"             Once      user::change::role;
+    "user set"              Once      user::change::set;
+    "user disable"          Once      user::change::disable;
+    "user enable"           Once      user::change::enable;
+    "user until"            Once      user::change::until;
+    "user remove"           Installed user::change::remove;
+    "user revoke"           Installed user::revoke;
+    "user link"             Once      user::change::link;
+    "user unlink"           Once      user::change::unlink;
+    "role remove"           Installed role::remove;
+    "access"                Installed access::report;
+    "client list"           Installed client::list;
+    "client show"           Installed client::show;
+    "client secret"         Once      client::secret;
+    "client test"           Installed client::test;
+    "explain"               Once      explain::run;
+    "explain request"       Once      explain::request;
+    "client revoke"         Installed client::revoke;
+    "client remove"         Installed client::remove;
+    "resource metadata"     Installed resource::metadata;
+    "signup make"           Installed signup::make;
+    "signup list"           Installed signup::list;
+    "signup end"            Installed signup::end;
+    "session list"          Installed session::list;
+    "session end"           Once      session::end;
+    "grant list"            Installed session::list_grants;
+    "grant revoke"          Once      session::revoke_grant;
+    "revoke"                Installed session::revoke_everything;
+    "key list"              Installed key::list;
+    "key rotate"            Once      key::rotate;
+    "key retire"            Once      key::retire;
+    "key import"            Once      key::import;
+    "key reset"             Installed sealed::reset;
+    "idp list"              Installed idp::list;
+    "idp test"              Installed idp::test;
+    "mail test"             Once      mail::test;
+    "audit list"            Once      audit::list;
+    "audit verify"          Once      audit::verify;
+    "doctor"                Once      doctor::run;
+    "healthcheck"           Once      healthcheck::run;
+    "completions"           Once      completions::run;
+    "man"                   Once      command::man;
+    "reference"             Once      reference::write;
+};
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage,
 /// 78 configuration.
@@ -143,15 +143,15 @@ fn dispatch(
         Wanted::Command(mut invocation) => {
             invocation.extension_grants = extension_grants;
             match invocation.command.run {
-                Once(run) => {
+                Run::Once(run) => {
                     logging::start_plainly();
                     run(&invocation)?;
                 }
-                Installed(run) => {
+                Run::Installed(run) => {
                     logging::start_plainly();
-                    run(&invocation, &Operator::open(&invocation)?)?;
+                    run(&Operator::open(&invocation)?)?;
                 }
-                Stays(run) => return run(&invocation),
+                Run::Stays(run) => return run(&invocation),
             }
         }
         Wanted::Help(words) => command::help(&words)?,

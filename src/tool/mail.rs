@@ -3,7 +3,7 @@
 
 use super::arguments::Invocation;
 use super::client::catalogue;
-use super::output::{CommandResult, Failure, misuse, refuse, say};
+use super::output::{CommandResult, Failure, misuse, refuse};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
@@ -31,7 +31,7 @@ pub fn check(
     mail_server(config, "it names the mail server")?;
     match address.map(MailAddress::parse) {
         None => refuse("that user has no e-mail address"),
-        Some(Err(rule)) => refuse(format!("the user's e-mail address {rule}")),
+        Some(Err(rule)) => refuse!("the user's e-mail address {rule}"),
         Some(Ok(_)) if !is_theirs => refuse(
             "the user's e-mail address is not verified, or only by an identity provider without \
              trust_email: pass a link on yourself",
@@ -42,7 +42,7 @@ pub fn check(
 
 /// Sends the user a link to set their password, or to make a passkey: at their address, in the
 /// language of their claims.
-pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow) -> CommandResult {
+pub fn send_link(maker: &LinkMaker<'_>, user: &UserRow) -> CommandResult {
     let config = &maker.operator.config;
     // Somebody may have mistyped the address of an account, or an identity provider made it up:
     // its password is not given to others.
@@ -51,7 +51,7 @@ pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow)
     let verified = verified_address(&user.claims);
     let is_theirs = is_new || users::address_counts(store, &user.sub, verified)?;
     let address = stored_address(&user.claims);
-    let to = check(invocation, config, address, is_theirs)?;
+    let to = check(maker.operator, config, address, is_theirs)?;
     let link = maker.link(user)?;
     let expires_at = maker.expires_at;
     let language = Language::of_claims(&user.claims);
@@ -79,17 +79,17 @@ pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow)
         }
     };
     let answer = send(config, language, &to, &text, maker.operator.now()?)?;
-    say(format!("sent to {to}; the mail server answered {answer}"))
+    say!("sent to {to}; the mail server answered {answer}")
 }
 
 /// Sends a letter to somebody, and says what the server answered.
 pub fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
-        .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
+        .or_else(|rule| misuse(format!("ADDRESS {rule}")))?;
     let text = frame(&config, Language::English, None).trial();
     let answer = send(&config, Language::English, &to, &text, time_of_day())?;
-    say(format!("the mail server took the letter: {answer}"))
+    say!("the mail server took the letter: {answer}")
 }
 
 fn frame<'a>(config: &'a Config, language: Language, greeted: Option<&'a str>) -> LetterFrame<'a> {
@@ -117,5 +117,5 @@ fn send(
     let postman = mail_server(config, "it names the mail server")?;
     let message = message(config, language.tag(), to, text, now);
     let sent = postman.send(to, message.expose());
-    sent.map_err(|undelivered| Failure::Refused(format!("the letter was not sent: {undelivered}")))
+    sent.or_else(|undelivered| refuse!("the letter was not sent: {undelivered}"))
 }

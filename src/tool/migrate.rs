@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use crate::statements::installation_changes;
 use crate::statements::schema::{self, Rehearsed};
 use crate::statements::user_names::{self, Clash};
-use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_registrar::events::{audit_event, told_field, user_event};
 use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
-use gatepost_server::app::key_keeping::{self, new_key};
+use gatepost_server::app::key_keeping;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
@@ -26,7 +25,7 @@ use super::arguments::Invocation;
 use super::input;
 use super::operator::{OpenDatabase, Operator};
 use super::output::{CommandResult, Failure, misuse, refuse, say};
-use super::sealed::reseal;
+use super::sealed::{make_keys, reseal};
 use super::user::{judged, not_added};
 
 pub fn run(invocation: &Invocation) -> CommandResult {
@@ -52,7 +51,7 @@ pub fn run(invocation: &Invocation) -> CommandResult {
     opened
         .store
         .administer(|client| opened.store.committing(client, schema::analyze))?;
-    say(format!("The database is ready for {issuer}."))
+    say!("The database is ready for {issuer}.")
 }
 
 fn install(
@@ -63,7 +62,7 @@ fn install(
 ) -> CommandResult {
     let store = &opened.store;
     for name in schema::migrate_watched(store, client)? {
-        say(format!("applied {name}"))?;
+        say!("applied {name}")?;
     }
     if invocation.has("--rename-issuer") {
         rename_issuer(invocation, opened)?;
@@ -80,7 +79,7 @@ fn install(
         partitions::make_as_leader(client, &horizons, today)
     })?;
     for kid in make_missing_keys(opened, &opened.sealers_of(&installed)?.signing_keys)? {
-        say(format!("made signing key {kid}"))?;
+        say!("made signing key {kid}")?;
     }
     Ok(())
 }
@@ -90,9 +89,9 @@ fn rehearse(opened: &OpenDatabase) -> CommandResult {
         .store
         .administer(|client| schema::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
-        say(format!("would apply {name}: {} ms", took.as_millis()))?;
+        say!("would apply {name}: {} ms", took.as_millis())?;
         for line in told {
-            say(format!("  {line}"))?;
+            say!("  {line}")?;
         }
     }
     Ok(())
@@ -105,7 +104,7 @@ fn rename_issuer(invocation: &Invocation, opened: &OpenDatabase) -> CommandResul
         return Ok(());
     };
     if found.issuer == issuer {
-        return say(format!("{issuer} is its issuer already"));
+        return say!("{issuer} is its issuer already");
     }
     input::confirm(
         invocation,
@@ -125,10 +124,10 @@ fn rename_issuer(invocation: &Invocation, opened: &OpenDatabase) -> CommandResul
             json!({"old": found.issuer, "new": issuer}),
         ))?)
     })?;
-    say(format!(
+    say!(
         "renamed {} to {issuer}; every code and token that was out is over",
         found.issuer
-    ))
+    )
 }
 
 /// What `--rename` asks for.
@@ -180,14 +179,14 @@ fn key_names(
             return Ok(user_names::key_names(writer)?);
         }
         let told: String = clashes.iter().map(told_clash).collect();
-        refuse(format!(
+        refuse!(
             "{told}nothing was changed: name one of them otherwise, by \
              `gatepost migrate --rename SUB=NAME`"
-        ))
+        )
     })?;
     match changed {
         0 => Ok(()),
-        count => say(format!("made the keys of {count} user names anew")),
+        count => say!("made the keys of {count} user names anew"),
     }
 }
 
@@ -232,17 +231,13 @@ fn make_missing_keys(opened: &OpenDatabase, sealer: &Sealer) -> CommandResult<Ve
     let times = key_keeping::seasons(&opened.config).active_at_once(opened.now()?);
     opened.store.change_registry(|writer| {
         let present = writer.reader.signing_keys()?;
+        let lacks = |algorithm| present.iter().all(|key| key.algorithm != algorithm);
         let mut made = Vec::new();
-        for algorithm in SigningAlgorithm::ALL {
-            if present.iter().any(|key| key.algorithm == algorithm) {
-                continue;
-            }
-            let key = new_key(algorithm, times, sealer)?;
-            writer.insert_signing_key(&key)?;
-            let times = key_keeping::times_of(&key);
-            let detail = json!({"kid": key.kid, "alg": algorithm.as_str(), "new": times});
+        for key in make_keys(writer, sealer, times, lacks)? {
+            let alg = key.algorithm.as_str();
+            let detail = json!({"kid": key.kid, "alg": alg, "new": key_keeping::times_of(&key)});
             writer.audit(&audit_event("signing_key_made", detail))?;
-            made.push(format!("{} ({})", key.kid, algorithm.as_str()));
+            made.push(format!("{} ({alg})", key.kid));
         }
         Ok(made)
     })

@@ -42,10 +42,19 @@ pub fn await_everywhere() {
     thread::sleep(EVERYWHERE);
 }
 
-/// The settings and the database that they name.
+/// What was typed, the settings, and the database that they name.
 pub struct OpenDatabase {
+    invocation: Invocation,
     pub config: Config,
     pub store: Store,
+}
+
+impl Deref for OpenDatabase {
+    type Target = Invocation;
+
+    fn deref(&self) -> &Invocation {
+        &self.invocation
+    }
 }
 
 /// The same with an installation in it, for which this program and these settings fit.
@@ -116,7 +125,11 @@ impl OpenDatabase {
         let store = Store::open_for_operator(&settings, Arc::new(|| end(IN_DOUBT)))
             .map_err(|error| Failure::Configuration(error.to_string()))?;
         heed_signals(store.clone())?;
-        Ok(OpenDatabase { config, store })
+        Ok(OpenDatabase {
+            invocation: invocation.clone(),
+            config,
+            store,
+        })
     }
 
     pub fn sealers_of(&self, installation: &Installation) -> CommandResult<Sealers> {
@@ -231,8 +244,7 @@ pub fn all<T>(
         let rows = page(found.last(), 1_000)?;
         let is_last = rows.len() < 1_000;
         found.extend(rows);
-        let is_last = is_last || found.len() >= enough;
-        if is_last {
+        if is_last || found.len() >= enough {
             return Ok(found);
         }
     }

@@ -115,6 +115,16 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// [`say`] of a text with values in it.
+macro_rules! say {
+    ($($told:tt)+) => { $crate::output::say(format!($($told)+)) };
+}
+
+/// [`refuse`] for a reason with values in it.
+macro_rules! refuse {
+    ($($reason:tt)+) => { $crate::output::refuse(format!($($reason)+)) };
+}
+
 /// Prints a result. A reader that closed its end early is no failure.
 pub fn say(text: impl AsRef<str>) -> CommandResult {
     match write(text.as_ref()) {
@@ -149,7 +159,7 @@ pub fn note(text: impl Display) {
 }
 
 pub fn pretty(value: &Value) -> CommandResult<String> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
+    serde_json::to_string_pretty(value).or_else(|error| refuse(error.to_string()))
 }
 
 /// Whether standard output is a terminal that shows colours, and nobody objects
@@ -200,22 +210,19 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
 }
 
 /// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a
-/// row for each with what stands at these places in it (RFC 6901).
-pub fn list(
-    invocation: &Invocation,
-    columns: &[(&str, &str)],
-    mut objects: Vec<Value>,
-) -> CommandResult {
+/// row for each with what stands in the columns of the command.
+pub fn list(invocation: &Invocation, mut objects: Vec<Value>) -> CommandResult {
     let word = invocation.word().unwrap_or_default().to_lowercase();
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
     if invocation.has("--json") {
         return say(pretty(&json!(objects))?);
     }
-    let headings = columns.iter().map(|(heading, _)| String::from(*heading));
+    let columns = &invocation.command.columns;
+    let headings = columns.iter().map(|column| column.heading.to_owned());
     let mut rows = Vec::new();
     for object in &objects {
-        let cells = columns.iter().map(|(_, place)| cell(object, place));
+        let cells = columns.iter().map(|column| cell(object, column.place));
         rows.push(cells.collect());
     }
     table(headings.collect(), rows)
@@ -315,7 +322,7 @@ impl FindingsReport<'_> {
             say(findings + self.text)?;
         }
         if has(self.findings, Verdict::Broken) {
-            refuse(format!("{} cannot work as it is", in_text(self.name)))
+            refuse!("{} cannot work as it is", in_text(self.name))
         } else {
             Ok(())
         }

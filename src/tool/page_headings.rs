@@ -7,7 +7,7 @@ const HEADINGS: &str = include_str!("headings.txt");
 const SYNONYMS: &str = include_str!("synonyms.txt");
 
 /// The headings that have what was typed, or one of its synonyms, below the path of each page.
-pub(super) fn about(typed: &[String]) -> String {
+pub fn about(typed: &[String]) -> String {
     let typed = typed.join(" ").to_lowercase();
     let mut phrases = vec![typed.as_str()];
     for line in SYNONYMS.lines() {

@@ -9,6 +9,7 @@ use gatepost_protocol::upstream::round_trip::PromptValues;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::joined::joined;
 use gatepost_registration::finding::Finding;
+use gatepost_registration::{broken, fine, weak};
 
 #[derive(Clone, Copy)]
 pub enum SecretStanding {
@@ -51,10 +52,10 @@ pub fn examine(
             metadata: Err(cause),
             ..
         } => {
-            findings.push(Finding::broken(format!(
+            findings.push(broken!(
                 "discovery at {}: {cause}",
                 address(provider.authority())
-            )));
+            ));
         }
         ProviderAnswers::OAuth {
             token,
@@ -78,9 +79,9 @@ pub fn examine(
 
 fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
     let enabled = if provider.enabled {
-        Finding::fine("it is enabled")
+        fine!("it is enabled")
     } else {
-        Finding::weak("it is disabled: nobody is sent there")
+        weak!("it is disabled: nobody is sent there")
     };
     // Whether users without an account here can sign in by it.
     let account_page = Finding::fine(match (provider.account_page, provider.provision) {
@@ -104,14 +105,11 @@ fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
 fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
     let algorithms = metadata.algorithms.iter().map(|one| one.as_str());
     let mut findings = vec![
-        Finding::fine(format!(
+        fine!(
             "its discovery document is of the registered issuer, {}",
             provider.authority()
-        )),
-        Finding::fine(format!(
-            "ID tokens are taken with {}",
-            joined(", ", algorithms)
-        )),
+        ),
+        fine!("ID tokens are taken with {}", joined(", ", algorithms)),
     ];
     if metadata.userinfo_endpoint.is_none() {
         let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
@@ -131,10 +129,10 @@ fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<
             .filter(|scope| !known.contains(*scope));
         let unknown: Vec<&str> = unknown.collect();
         if !unknown.is_empty() {
-            findings.push(Finding::weak(format!(
+            findings.push(weak!(
                 "it is asked for a scope that its metadata does not name, which it may refuse: {}",
                 unknown.join(", ")
-            )));
+            ));
         }
     }
     findings
@@ -152,13 +150,13 @@ fn of_response_mode(provider: &IdentityProvider, metadata: &UpstreamMetadata) ->
     let is_like_apple = metadata.scopes.as_ref()?.contains("name") && modes.contains("form_post");
     let asks_for_person = provider.scope.contains("name") || provider.scope.contains("email");
     if !modes.contains(mode) {
-        Some(Finding::weak(format!(
+        Some(weak!(
             "its metadata does not name the response_mode {mode}, by which its answer is to come"
-        )))
+        ))
     } else if is_like_apple && asks_for_person && !provider.posts_answer {
-        Some(Finding::weak(
+        Some(weak!(
             "its metadata is like Apple's: asked for name or email, such a provider answers by \
-             form_post alone, so register \"response_mode\": \"form_post\"",
+             form_post alone, so register \"response_mode\": \"form_post\""
         ))
     } else {
         None
@@ -173,23 +171,23 @@ fn secret_at(secret: SecretStanding, asked: &ProviderAnswers) -> Finding {
     let takes_none = metadata.is_some_and(|metadata| metadata.authentication.is_none());
     let needs_one = metadata.is_some_and(|metadata| !metadata.serves_public_clients);
     match secret {
-        SecretStanding::Lost => Finding::broken(
+        SecretStanding::Lost => broken!(
             "its client_secret does not open under the master secret: add that secret's line to \
-             GATEPOST_SECRET_FILE, or apply the provider with its client_secret",
+             GATEPOST_SECRET_FILE, or apply the provider with its client_secret"
         ),
-        SecretStanding::Opens if takes_none => Finding::broken(
+        SecretStanding::Opens if takes_none => broken!(
             "its token endpoint takes neither client_secret_basic nor client_secret_post, and \
-             other ways are not spoken here",
+             other ways are not spoken here"
         ),
-        SecretStanding::Opens => Finding::fine(
-            "a client_secret is stored; whether it is right shows at the first sign-in",
-        ),
-        SecretStanding::Absent if needs_one => Finding::broken(
+        SecretStanding::Opens => {
+            fine!("a client_secret is stored; whether it is right shows at the first sign-in")
+        }
+        SecretStanding::Absent if needs_one => broken!(
             "no client_secret is registered, and it does not say that it serves clients without \
-             one",
+             one"
         ),
         SecretStanding::Absent => {
-            Finding::weak("no client_secret is registered: we go there as a public client")
+            weak!("no client_secret is registered: we go there as a public client")
         }
     }
 }
@@ -200,9 +198,9 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         (Some(registered), _) => (registered, "as registered (prompt_values_supported)"),
         (None, Some(announced)) => (announced, "as its metadata says"),
         (None, None) => {
-            return Finding::fine(
+            return fine!(
                 "nobody says which values of prompt it takes, so login and select_account are \
-                 sent: where it answers one with an error, register prompt_values_supported",
+                 sent: where it answers one with an error, register prompt_values_supported"
             );
         }
     };
@@ -213,17 +211,17 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
     let taken = PromptValues::of(registered, announced);
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";
-        Finding::weak(format!(
+        weak!(
             "{rule}, {source}: who is signed in there is not asked, not even where they link an \
              account"
-        ))
+        )
     } else if !unannounced.is_empty() {
         let extra = unannounced.join(", ");
-        Finding::weak(format!(
+        weak!(
             "prompt_values_supported is registered with {extra}, which its metadata does not name"
-        ))
+        )
     } else {
-        Finding::fine(format!("prompt may be {}, {source}", joined(", ", listed)))
+        fine!("prompt may be {}, {source}", joined(", ", listed))
     }
 }
 
@@ -231,10 +229,7 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
     let keys = match keys {
         Ok(keys) => keys,
         Err(cause) => {
-            return vec![Finding::broken(format!(
-                "its keys at {}: {cause}",
-                metadata.jwks_uri
-            ))];
+            return vec![broken!("its keys at {}: {cause}", metadata.jwks_uri)];
         }
     };
     if !metadata
@@ -246,10 +241,10 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
             "among its keys (jwks_uri) is none that is strong enough and fits these algorithms";
         return vec![Finding::broken(rule)];
     }
-    let mut findings = vec![Finding::fine("its keys can be had")];
+    let mut findings = vec![fine!("its keys can be had")];
     if keys.has_ambiguous_names() {
-        findings.push(Finding::weak(
-            "two of its keys have the same kid: tokens under that name are not believed",
+        findings.push(weak!(
+            "two of its keys have the same kid: tokens under that name are not believed"
         ));
     }
     findings
@@ -259,15 +254,13 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
 fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
     match asked {
         Ok(300..=399) => {
-            Finding::broken(format!("its {endpoint} redirects, which is not followed"))
+            broken!("its {endpoint} redirects, which is not followed")
         }
         Ok(status @ 500..) => {
-            Finding::broken(format!("its {endpoint} answers with status {status}"))
+            broken!("its {endpoint} answers with status {status}")
         }
-        Ok(status) => Finding::fine(format!(
-            "its {endpoint} answers (status {status} to an empty question)"
-        )),
-        Err(cause) => Finding::broken(format!("its {endpoint}: {cause}")),
+        Ok(status) => fine!("its {endpoint} answers (status {status} to an empty question)"),
+        Err(cause) => broken!("its {endpoint}: {cause}"),
     }
 }
 

@@ -13,7 +13,7 @@ use gatepost_protocol::registration::{catalogue, client, provider};
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registration::user;
-use gatepost_server::config::settings::SETTINGS;
+use gatepost_server::config::settings::{SETTINGS, Setting};
 
 /// A table. Its cells are Markdown, whose links are those of a page in `docs/reference`.
 struct Topic {
@@ -46,100 +46,27 @@ impl Topic {
             || names.any(|name| name == word && !word.is_empty())
     }
 
-    fn new(
-        name: &'static str,
-        intro: &'static str,
-        heads: [&str; 3],
-        rows: Vec<Vec<String>>,
-    ) -> Topic {
-        Topic {
-            name,
-            page: name,
-            heading: "",
-            intro,
-            heads: heads.map(str::to_owned).to_vec(),
-            rows,
-        }
-    }
-
     /// Reads an entry of `reference.txt`.
     fn read(entry: &'static str) -> Option<Topic> {
         let (head, rest) = entry.strip_prefix("= ")?.split_once('\n')?;
         let (name, head) = head.split_once(", ")?;
         let (intro, table) = rest.split_once("\n| ")?;
-        let (page, heading) = head.split_once(": ")?;
+        let (page, heading) = head.split_once(": ").unwrap_or((head, ""));
         let (heads, rows) = table.split_once('\n').unwrap_or((table, ""));
-        let mut rows: Vec<Vec<String>> = rows.lines().map(cells).collect();
-        // A paragraph for each row.
-        let keys = keys_of(name).split("\n\n").map(str::trim);
-        let keys = keys.filter(|row| !row.is_empty());
-        rows.extend(keys.map(|row| cells(&row.replace('\n', ""))));
+        let rows = rows.lines().map(cells);
         Some(Topic {
             name,
             page,
             heading,
             intro,
             heads: cells(heads),
-            rows,
+            rows: rows.chain(rows_of(name)).collect(),
         })
     }
 
     fn all() -> Vec<Topic> {
-        let mut all = vec![Topic::settings(), Topic::codes(), Topic::commands()];
         let written = include_str!("reference.txt").split("\n\n");
-        all.extend(written.filter_map(Topic::read));
-        all
-    }
-
-    fn settings() -> Topic {
-        let rows = SETTINGS
-            .iter()
-            .map(|one| vec![code(one.name), one.meaning.to_owned(), one.default_text()]);
-        Topic::new(
-            "settings",
-            "From the environment, or from a file by `--env-file FILE`. A flag of the same \
-             name (`--listen` for `GATEPOST_LISTEN`) overrides both. A command that gets \
-             neither a `GATEPOST_` variable nor that file reads `/etc/gatepost/env`.",
-            ["variable", "meaning", "default"],
-            rows.collect(),
-        )
-    }
-
-    fn codes() -> Topic {
-        let mut reasons = Reason::ALL.to_vec();
-        reasons.sort_by_key(|reason| reason.code());
-        let mut rows = Vec::new();
-        for one in reasons {
-            let row = [one.code(), one.description(), one.remedy()];
-            rows.push(row.map(str::to_owned).to_vec());
-        }
-        Topic::new(
-            "codes",
-            "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON \
-             answers and redirects carry the sentence alone, unless `GATEPOST_ERROR_DETAILS` \
-             is `on`.",
-            ["code", "what it says", "what to do"],
-            rows,
-        )
-    }
-
-    fn commands() -> Topic {
-        let mut rows = Vec::new();
-        for one in COMMANDS.iter() {
-            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
-            let options = one.shown_options().map(|option| code(option.usage));
-            rows.push(vec![
-                code(name.trim_end()),
-                one.summary.to_owned(),
-                joined(", ", options),
-            ]);
-        }
-        Topic::new(
-            "commands",
-            "`gatepost COMMAND --help` shows an example of each, and what each option means.",
-            ["command", "what it does", "options"],
-            rows,
-        )
+        written.filter_map(Topic::read).collect()
     }
 
     fn markdown(&self) -> String {
@@ -209,6 +136,41 @@ impl Topic {
     }
 }
 
+/// The rows that a topic has beside those of `reference.txt`.
+fn rows_of(topic: &str) -> Vec<Vec<String>> {
+    match topic {
+        "settings" => {
+            let row =
+                |one: &&Setting| vec![code(one.name), one.meaning.to_owned(), one.default_text()];
+            SETTINGS.iter().map(row).collect()
+        }
+        "codes" => {
+            let mut reasons = Reason::ALL.to_vec();
+            reasons.sort_by_key(|reason| reason.code());
+            let row =
+                |one: Reason| [one.code(), one.description(), one.remedy()].map(str::to_owned);
+            reasons.into_iter().map(|one| row(one).to_vec()).collect()
+        }
+        "commands" => COMMANDS.iter().map(row_of_command).collect(),
+        _ => {
+            // A paragraph for each row.
+            let rows = keys_of(topic).split("\n\n").map(str::trim);
+            let rows = rows.filter(|row| !row.is_empty());
+            rows.map(|row| cells(&row.replace('\n', ""))).collect()
+        }
+    }
+}
+
+fn row_of_command(command: &Command) -> Vec<String> {
+    let name = format!("gatepost {} {}", command.name, command.values.join(" "));
+    let options = command.shown_options().map(|option| code(option.usage));
+    vec![
+        code(name.trim_end()),
+        command.summary.to_owned(),
+        joined(", ", options),
+    ]
+}
+
 /// What the core says of the keys that it reads.
 fn keys_of(topic: &str) -> &'static str {
     match topic {
@@ -275,10 +237,7 @@ pub fn help(words: &[String]) -> CommandResult {
         say(found.trim())?;
     }
     if !pages.is_empty() {
-        return say(format!(
-            "\nPages of the documentation:\n\n{}",
-            pages.trim_end()
-        ));
+        return say!("\nPages of the documentation:\n\n{}", pages.trim_end());
     }
     if found.is_empty() && !is_command && named(words).is_none() {
         return Err(no_help(word, &topics));
@@ -291,7 +250,7 @@ fn list(topics: &[Topic]) -> CommandResult {
     names.extend(topics.iter().map(|topic| topic.name));
     let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more, and help WORD \
                  which page has it. Topics:";
-    say(format!("\n{}", fill(about, names, 2)))
+    say!("\n{}", fill(about, names, 2))
 }
 
 fn no_help(word: &str, topics: &[Topic]) -> Failure {
@@ -329,5 +288,5 @@ pub fn write(invocation: &Invocation) -> CommandResult {
 
 fn write_page(directory: &Path, name: &str, text: &str) -> CommandResult {
     fs::write(directory.join(format!("{name}.md")), text)
-        .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
+        .or_else(|error| refuse!("{}: {error}", directory.join(name).display()))
 }

@@ -13,7 +13,7 @@ use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
-use super::output::{self, CommandResult, Failure, misuse, printable, refuse, say};
+use super::output::{self, CommandResult, Failure, misuse, printable, say};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::joined::joined;
@@ -75,11 +75,7 @@ fn removals(plan: &Plan<'_>) -> Vec<String> {
     let mut removals = Vec::new();
     for change in &plan.changes {
         if change.verb == Verb::Remove {
-            let kind = change.step.kind().as_str();
-            removals.push(format!(
-                "{kind} {}",
-                in_text(&printable(change.step.name()))
-            ));
+            removals.push(named(change));
         }
     }
     removals
@@ -121,12 +117,14 @@ fn done(change: &PlannedChange<'_>) -> String {
         Verb::Change => "changed",
         Verb::Remove => "removed",
     };
+    format!("{done} {}\n", named(change))
+}
+
+/// What a change is about.
+fn named(change: &PlannedChange<'_>) -> String {
     let step = &change.step;
-    format!(
-        "{done} {} {}\n",
-        step.kind().as_str(),
-        in_text(&printable(step.name()))
-    )
+    let name = in_text(&printable(step.name()));
+    format!("{} {name}", step.kind().as_str())
 }
 
 /// Tells `tell` what the document that FILE names would change.
@@ -171,16 +169,14 @@ pub fn read(
     let name = called(file);
     let text = text_of(file, most)?;
     if text.trim().is_empty() {
-        return refuse(format!(
-            "{name} is empty, and so is not JSON; {{}} is the smallest document"
-        ));
+        return refuse!("{name} is empty, and so is not JSON; {{}} is the smallest document");
     }
     let begins = if text.trim_start().starts_with('{') {
         ""
     } else {
         "; a document is an object, and begins with {"
     };
-    parse(&text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+    parse(&text).or_else(|error| refuse!("{name} is not JSON: {error}{begins}"))
 }
 
 pub fn called(file: &str) -> String {
@@ -199,7 +195,7 @@ pub fn text_of(file: &str, most: u64) -> CommandResult<String> {
     let bytes = bytes_of(file, most.saturating_add(1));
     let bytes = bytes.map_err(|error| unread(&name, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        return refuse(format!("{name} has more than {} MiB", most / 1_048_576));
+        return refuse!("{name} has more than {} MiB", most / 1_048_576);
     }
     let mut text = utf8(&name, bytes)?;
     if text.starts_with('\u{feff}') {
@@ -219,11 +215,11 @@ pub fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub fn export(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn export(operator: &Operator) -> CommandResult {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;
-        if invocation.has("--identities") {
+        if operator.has("--identities") {
             comparison::add_identities(reader, &mut users, &[])?;
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
@@ -318,11 +314,9 @@ fn title(change: &PlannedChange<'_>, colours: bool) -> String {
         Verb::Change => ("~", "33"),
         Verb::Remove => ("-", "31"),
     };
-    let step = &change.step;
-    let name = in_text(&printable(step.name()));
-    let title = format!("{sign} {} {name}", step.kind().as_str());
+    let title = format!("{sign} {}", named(change));
     // Users can have the names of others in other tenants.
-    let title = match step {
+    let title = match &change.step {
         PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {
             format!("{title} (sub {subject})")
         }

@@ -12,6 +12,7 @@ use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::scope::OPENID;
 use gatepost_registration::contested_claims::contested_claims;
 use gatepost_registration::finding::Finding;
+use gatepost_registration::fine;
 use gatepost_registration::plan::UNLESS_ASKED;
 
 /// A line for each place, if the client asks for the whole scope that it is registered for.
@@ -28,7 +29,7 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
         told("in the ID token", &of_identity)
     } else {
         let told = "claims of a person in the ID token: sub";
-        Finding::fine(format!("{told}; {UNLESS_ASKED}"))
+        fine!("{told}; {UNLESS_ASKED}")
     };
     let mut findings = vec![
         in_id_token,
@@ -42,10 +43,10 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let mut sources = sources.iter().flat_map(BTreeMap::values);
     let is_of_several = !catalogue.tenants.is_empty() && client.only_tenant().is_none();
     if is_of_several && sources.any(|source| *source == PREFERRED_USERNAME) {
-        findings.push(Finding::fine(
+        findings.push(fine!(
             "preferred_username is the user name of people without a tenant. People of a tenant \
              have it only where a claim says so, or at a client whose \"tenants\" is that one: \
-             user names are unique within a tenant alone",
+             user names are unique within a tenant alone"
         ));
     }
     findings
@@ -54,5 +55,5 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
 fn told(place: &str, claims: &ClaimSources<'_>) -> Finding {
     let mut names = vec!["sub"];
     names.extend(claims.keys().copied());
-    Finding::fine(format!("claims of a person {place}: {}", names.join(", ")))
+    fine!("claims of a person {place}: {}", names.join(", "))
 }

@@ -1,9 +1,8 @@
 //! `gatepost role remove`: a role goes, from its registration and from everybody who has it.
 
-use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{CommandResult, Failure, note, refuse, say};
+use super::output::{CommandResult, Failure, note};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::joined::joined;
@@ -14,8 +13,8 @@ use gatepost_store::registry_writer::RegistryWriter;
 
 /// The people come first, 500 at a time, and the registration last: whoever is interrupted finds
 /// fewer people with the role, and goes on by the same command.
-pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let role = invocation.value(0);
+pub fn remove(operator: &Operator) -> CommandResult {
+    let role = operator.value(0);
     let name = in_text(role);
     let entries = catalogue::load(&operator.store)?.value.entries;
     let is_registered = entries
@@ -23,16 +22,14 @@ pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
         .any(|entry| entry.kind == ObjectKind::Role && entry.name == role);
     let members = count_members(&operator.store, role)?;
     if members == 0 && !is_registered {
-        return refuse(format!(
-            "nobody has the role {name}, and it is not registered"
-        ));
+        return refuse!("nobody has the role {name}, and it is not registered");
     }
     check_settings(operator, role, members)?;
     let question = format!(
         "This removes the role {name} and takes it from {members} people. It ends nothing else: \
          they stay signed in, and keep their other roles."
     );
-    input::confirm(invocation, &question)?;
+    input::confirm(operator, &question)?;
     let mut taken = 0;
     let mut is_held = members > 0;
     while is_held {
@@ -50,7 +47,7 @@ pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
         check_clients(writer, role)?;
         Ok::<_, Failure>(unregister(writer, role)?)
     })?;
-    say(format!("removed the role {name}; {taken} people had it"))
+    say!("removed the role {name}; {taken} people had it")
 }
 
 /// A role of administrators goes while nobody has it: where one is registered, `plan --prune` names
@@ -61,12 +58,12 @@ fn check_settings(operator: &Operator, role: &str, members: i64) -> CommandResul
     };
     let name = in_text(role);
     if administration.is_admin_role(role) && members > 0 {
-        return refuse(format!(
+        return refuse!(
             "GATEPOST_ADMIN_ROLE names the role {name}: take it from its {members} people first"
-        ));
+        );
     }
     if administration.given_roles.iter().any(|given| given == role) {
-        return refuse(format!("GATEPOST_ADMIN_ROLES names the role {name}"));
+        return refuse!("GATEPOST_ADMIN_ROLES names the role {name}");
     }
     Ok(())
 }
@@ -78,7 +75,5 @@ fn check_clients(writer: &mut RegistryWriter<'_>, role: &str) -> CommandResult {
     }
     let named = joined(", ", clients.iter().map(|client| in_text(client)));
     let role = in_text(role);
-    refuse(format!(
-        "\"allowed_roles\" of {named} names the role {role}: take it out there first"
-    ))
+    refuse!("\"allowed_roles\" of {named} names the role {role}: take it out there first")
 }

@@ -7,11 +7,11 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{self, CommandResult, Failure, refuse, say};
+use super::output::{self, CommandResult, Failure, say};
 use crate::statements::sealed_factors::{self, ResealedFactor};
-use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
+use gatepost_protocol::keys::key_schedule::{KeySeasons, KeyTimes, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
-use gatepost_protocol::words::identifiers::{Subject, in_text};
+use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_registrar::events::audit_event;
@@ -32,6 +32,9 @@ const FACTORS_AT_ONCE: usize = 100;
 
 /// Something that is sealed, and whose it is.
 struct Sealed {
+    name: String,
+    /// What to do where it is lost, behind a colon.
+    remedy: String,
     of: Holder,
     sealed: SecretBytes,
 }
@@ -41,7 +44,7 @@ enum Holder {
     /// The digest of a client's secret, or of a resource's.
     Secret {
         is_of_client: bool,
-        name: String,
+        owner: String,
         row: SecretRow,
     },
     Provider(CatalogueRow),
@@ -51,59 +54,55 @@ enum Holder {
 impl Sealed {
     fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>> {
         let mut all = Vec::new();
-        let mut add = |of, sealed| all.push(Sealed { of, sealed });
+        let mut add = |sealed: Option<SecretBytes>, name: &str, remedy: &str, of| {
+            all.extend(sealed.map(|sealed| Sealed {
+                name: name.to_owned(),
+                remedy: remedy.to_owned(),
+                of,
+                sealed,
+            }));
+        };
         for row in writer.reader.signing_keys()? {
-            if let Some(sealed) = row.wrapped_private.clone() {
-                add(Holder::Key(row), sealed);
-            }
+            let name = format!("signing key {}", row.kid);
+            add(row.wrapped_private.clone(), &name, "", Holder::Key(row));
         }
-        let secret_of = |is_of_client, name: &str, row: SecretRow| Holder::Secret {
+        let secret_of = |is_of_client, owner: &str, row: SecretRow| Holder::Secret {
             is_of_client,
-            name: name.to_owned(),
+            owner: owner.to_owned(),
             row,
         };
-        for row in writer.reader.clients()? {
-            for secret in row.secrets {
-                let sealed = secret.sealed_digest.clone();
-                add(secret_of(true, row.client_id.as_str(), secret), sealed);
+        for client in writer.reader.clients()? {
+            let id = client.client_id.in_text();
+            let name = format!("a secret of client {id}");
+            let remedy = format!(": `gatepost client secret {id}` makes another");
+            for row in client.secrets {
+                let sealed = Some(row.sealed_digest.clone());
+                let of = secret_of(true, client.client_id.as_str(), row);
+                add(sealed, &name, &remedy, of);
             }
         }
-        for mut row in writer.reader.catalogue()?.entries {
-            for secret in std::mem::take(&mut row.secrets) {
-                let sealed = secret.sealed_digest.clone();
-                add(secret_of(false, &row.name, secret), sealed);
+        for mut entry in writer.reader.catalogue()?.entries {
+            let name = format!("a secret of resource {}", entry.name);
+            for row in std::mem::take(&mut entry.secrets) {
+                let sealed = Some(row.sealed_digest.clone());
+                let of = secret_of(false, &entry.name, row);
+                let remedy = ": apply a document that gives it another";
+                add(sealed, &name, remedy, of);
             }
-            if let Some(sealed) = row.sealed_secret.clone() {
-                add(Holder::Provider(row), sealed);
-            }
+            let name = format!("the client_secret of identity provider {}", entry.name);
+            let remedy = ": apply a document that gives it again";
+            let sealed = entry.sealed_secret.clone();
+            add(sealed, &name, remedy, Holder::Provider(entry));
         }
         for (sub, row) in sealed_factors::sealed_authenticators(&mut writer.reader)? {
-            if let Some(sealed) = row.secret.clone() {
-                add(Holder::Factor(sub, row), sealed);
-            }
+            let name = format!("a second factor ({}) of user {sub}", row.kind.as_str());
+            let remedy = format!(
+                ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets \
+                 them in by their password"
+            );
+            add(row.secret.clone(), &name, &remedy, Holder::Factor(sub, row));
         }
         Ok(all)
-    }
-
-    fn name(&self) -> String {
-        match &self.of {
-            Holder::Key(row) => format!("signing key {}", row.kid),
-            Holder::Secret {
-                is_of_client, name, ..
-            } => {
-                if *is_of_client {
-                    format!("a secret of client {}", in_text(name))
-                } else {
-                    format!("a secret of resource {name}")
-                }
-            }
-            Holder::Provider(row) => {
-                format!("the client_secret of identity provider {}", row.name)
-            }
-            Holder::Factor(sub, row) => {
-                format!("a second factor ({}) of user {sub}", row.kind.as_str())
-            }
-        }
     }
 
     fn sealer<'s>(&self, sealers: &'s Sealers) -> &'s Sealer {
@@ -129,53 +128,58 @@ impl Sealed {
         Some(SecretBytes::new(sealer.seal(plain.expose())))
     }
 
-    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result {
-        match &self.of {
-            Holder::Key(row) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
-            Holder::Secret {
-                is_of_client,
-                name,
-                row,
-            } => {
+    /// Keeps it as it is sealed now; removes it without that. A key's public part stays, for the
+    /// tokens that it signed.
+    fn put(&self, writer: &mut RegistryWriter<'_>, sealed: Option<SecretBytes>) -> Result {
+        match (&self.of, sealed) {
+            (Holder::Key(row), sealed) => {
+                let rewrapped = writer.rewrap_signing_key(&row.kid, sealed.as_ref());
+                rewrapped.map(drop)
+            }
+            (
+                Holder::Secret {
+                    is_of_client,
+                    owner,
+                    row,
+                },
+                Some(sealed_digest),
+            ) => {
                 let row = SecretRow {
-                    sealed_digest: sealed,
+                    sealed_digest,
                     ..row.clone()
                 };
-                client_changes::put_secrets(writer, *is_of_client, &[(name, row)])
+                client_changes::put_secrets(writer, *is_of_client, &[(owner, row)])
             }
-            Holder::Provider(row) => catalogue_changes::upsert_entry(
-                writer,
-                &CatalogueRow {
-                    sealed_secret: Some(sealed),
-                    ..row.clone()
+            (
+                Holder::Secret {
+                    is_of_client,
+                    owner,
+                    row,
                 },
-            ),
-            Holder::Factor(sub, row) => sealed_factors::reseal_authenticator(
-                writer,
-                &ResealedFactor {
-                    sub: sub.clone(),
-                    factor: row.clone(),
-                    sealed,
-                },
-            ),
-        }
-    }
-
-    /// Removes what does not open any longer. A key's public part stays, for the tokens that it
-    /// signed.
-    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result {
-        match &self.of {
-            Holder::Key(row) => writer.rewrap_signing_key(&row.kid, None).map(drop),
-            Holder::Secret {
-                is_of_client,
-                name,
-                row,
-            } => client_changes::remove_secrets(writer, *is_of_client, &[(name, row.id)]),
-            Holder::Provider(row) => {
+                None,
+            ) => client_changes::remove_secrets(writer, *is_of_client, &[(owner, row.id)]),
+            (Holder::Provider(row), None) => {
                 catalogue_changes::erase_entry_secret(writer, row.kind, &row.name)
             }
+            (Holder::Provider(row), sealed_secret) => {
+                let row = CatalogueRow {
+                    sealed_secret,
+                    ..row.clone()
+                };
+                catalogue_changes::upsert_entry(writer, &row)
+            }
             // Their password alone is not enough from then on, either: the operator sees to them.
-            Holder::Factor(sub, row) => sealed_factors::drop_authenticator(writer, sub, row),
+            (Holder::Factor(sub, row), None) => {
+                sealed_factors::drop_authenticator(writer, sub, row)
+            }
+            (Holder::Factor(sub, factor), Some(sealed)) => {
+                let resealed = ResealedFactor {
+                    sub: sub.clone(),
+                    factor: factor.clone(),
+                    sealed,
+                };
+                sealed_factors::reseal_authenticator(writer, &resealed)
+            }
         }
     }
 }
@@ -187,18 +191,15 @@ fn all_open(
     to: &Sealers,
 ) -> CommandResult<Vec<Sealed>> {
     let all = Sealed::all(writer)?;
-    let lost: Vec<String> = all
-        .iter()
-        .filter(|one| one.opened(from).or_else(|| one.opened(to)).is_none())
-        .map(Sealed::name)
-        .collect();
+    let is_lost = |one: &&Sealed| one.opened(from).or_else(|| one.opened(to)).is_none();
+    let lost = Vec::from_iter(all.iter().filter(is_lost).map(|one| one.name.as_str()));
     if !lost.is_empty() {
-        return refuse(format!(
+        return refuse!(
             "these open under no line of GATEPOST_SECRET_FILE, and nothing was changed:\n{}\n\
              add the line that they were sealed under; if it is lost for good: `gatepost key \
              reset`",
             lost.join("\n")
-        ));
+        );
     }
     Ok(all)
 }
@@ -215,7 +216,7 @@ pub fn reseal(
     for one in all_open(writer, from, to)? {
         match one.anew(from, to) {
             Some(sealed) => {
-                one.write(writer, sealed)?;
+                one.put(writer, Some(sealed))?;
                 moved += 1;
             }
             None => current += 1,
@@ -249,7 +250,7 @@ pub fn generate(_: &Invocation) -> CommandResult {
     say(master::generate())
 }
 
-pub fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {
+pub fn rotate(operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let store = &operator.store;
     // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
@@ -272,9 +273,7 @@ pub fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {
         }
         Ok::<_, Failure>((moved, current.saturating_sub(factors)))
     })?;
-    say(format!(
-        "{moved} sealed anew under the first line, {current} were already"
-    ))
+    say!("{moved} sealed anew under the first line, {current} were already")
 }
 
 const ALSO_LOST: &str = "\
@@ -283,7 +282,7 @@ people sign in again, or\napplications ask again. \
 Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
-pub fn reset(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn reset(operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let lost = lost(operator, &sealers)?;
     if lost.is_empty() {
@@ -291,7 +290,7 @@ pub fn reset(invocation: &Invocation, operator: &Operator) -> CommandResult {
     }
     // The wrong file looks just like a lost secret.
     input::confirm(
-        invocation,
+        operator,
         &format!(
             "These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}\nWith the \
              right secret they would open. Is it lost for good?",
@@ -313,7 +312,7 @@ pub fn lost(operator: &Operator, sealers: &Sealers) -> CommandResult<Vec<String>
         let mut names = Vec::new();
         for one in Sealed::all(writer)? {
             if one.opened(sealers).is_none() {
-                names.push(one.name());
+                names.push(one.name);
             }
         }
         Ok(names)
@@ -331,14 +330,22 @@ fn drop_lost(
         if one.opened(sealers).is_some() {
             continue;
         }
-        one.erase(writer)?;
+        one.put(writer, None)?;
         if let Holder::Key(row) = &one.of {
             end(writer, row, seasons, now)?;
         }
-        lines.push(format!("dropped {}{}", one.name(), remedy(&one.of)));
+        lines.push(format!("dropped {}{}", one.name, one.remedy));
     }
-    let made = make_missing_keys(writer, &sealers.signing_keys, seasons, now)?;
-    lines.extend(made);
+    let scheduled = key_keeping::scheduled(&writer.reader.signing_keys()?);
+    let lacks = |algorithm| current(&scheduled, algorithm, now).is_none();
+    let times = seasons.active_at_once(now);
+    for key in make_keys(writer, &sealers.signing_keys, times, lacks)? {
+        let name = key.algorithm.as_str();
+        lines.push(format!(
+            "made {name} key {}, which signs from now on",
+            key.kid
+        ));
+    }
     writer.audit(&audit_event("keys_reset", json!({"done": lines})))?;
     lines.push(String::from(ALSO_LOST));
     Ok(lines)
@@ -360,44 +367,18 @@ fn end(
     Ok(())
 }
 
-/// Makes a key, which signs at once, for each algorithm that has none; answers a line about each.
-fn make_missing_keys(
+/// Makes a key for each algorithm that lacks one.
+pub fn make_keys(
     writer: &mut RegistryWriter<'_>,
     sealer: &Sealer,
-    seasons: &KeySeasons,
-    now: Instant,
-) -> CommandResult<Vec<String>> {
-    let scheduled = key_keeping::scheduled(&writer.reader.signing_keys()?);
+    times: KeyTimes,
+    lacks: impl Fn(SigningAlgorithm) -> bool,
+) -> CommandResult<Vec<SigningKeyRow>> {
     let mut made = Vec::new();
-    for algorithm in SigningAlgorithm::ALL {
-        if current(&scheduled, algorithm, now).is_none() {
-            let key = new_key(algorithm, seasons.active_at_once(now), sealer)?;
-            writer.insert_signing_key(&key)?;
-            let name = algorithm.as_str();
-            made.push(format!(
-                "made {name} key {}, which signs from now on",
-                key.kid
-            ));
-        }
+    for algorithm in SigningAlgorithm::ALL.into_iter().filter(|one| lacks(*one)) {
+        let key = new_key(algorithm, times, sealer)?;
+        writer.insert_signing_key(&key)?;
+        made.push(key);
     }
     Ok(made)
-}
-
-fn remedy(of: &Holder) -> String {
-    match of {
-        Holder::Key(_) => String::new(),
-        Holder::Secret {
-            is_of_client: true,
-            name,
-            ..
-        } => format!(": `gatepost client secret {}` makes another", in_text(name)),
-        Holder::Secret { .. } => String::from(": apply a document that gives it another"),
-        Holder::Provider(_) => String::from(": apply a document that gives it again"),
-        Holder::Factor(sub, _) => {
-            format!(
-                ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets \
-                 them in by their password"
-            )
-        }
-    }
 }

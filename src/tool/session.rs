@@ -15,9 +15,9 @@ use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{grants, sessions};
 
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let subject = user::chosen(operator, invocation)?;
-    let found = all(invocation, |last: Option<&(Session, _)>, most| {
+pub fn list(operator: &Operator) -> CommandResult {
+    let subject = user::chosen(operator)?;
+    let found = all(operator, |last: Option<&(Session, _)>, most| {
         sessions::list(
             &operator.store,
             last.map(|(session, _)| session),
@@ -25,25 +25,11 @@ pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
             most,
         )
     })?;
-    let columns = [
-        ("SID", "/sid"),
-        ("SUB", "/sub"),
-        ("USER", "/username"),
-        ("PROVIDER", "/identity_provider"),
-        ("SIGNED IN", "/auth_time"),
-        ("EXPIRES", "/expires_at"),
-    ];
-    output::list(
-        invocation,
-        &columns,
-        found
-            .iter()
-            .map(|(session, username)| {
-                let is_bound = operator.config.bound_sessions && session.bound_to.is_some();
-                shown_session(session, username.as_deref(), is_bound)
-            })
-            .collect(),
-    )
+    let shown = found.iter().map(|(session, username)| {
+        let is_bound = operator.config.bound_sessions && session.bound_to.is_some();
+        shown_session(session, username.as_deref(), is_bound)
+    });
+    output::list(operator, shown.collect())
 }
 
 fn shown_session(session: &Session, username: Option<&str>, is_bound: bool) -> Value {
@@ -76,13 +62,13 @@ pub fn end(invocation: &Invocation) -> CommandResult {
     if !sessions::end(&operator.store, day, &sid, &event)? {
         return refuse("there is no such session, or it has ended already");
     }
-    say(format!("session {} is over", sid.as_str()))
+    say!("session {} is over", sid.as_str())
 }
 
-pub fn list_grants(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let subject = user::chosen(operator, invocation)?;
-    let client_id = chosen_client(operator, invocation)?;
-    let found = all(invocation, |last: Option<&(Grant, _)>, most| {
+pub fn list_grants(operator: &Operator) -> CommandResult {
+    let subject = user::chosen(operator)?;
+    let client_id = chosen_client(operator)?;
+    let found = all(operator, |last: Option<&(Grant, _)>, most| {
         grants::list(
             &operator.store,
             last.map(|(grant, _)| grant.id),
@@ -91,29 +77,14 @@ pub fn list_grants(invocation: &Invocation, operator: &Operator) -> CommandResul
             most,
         )
     })?;
-    let columns = [
-        ("GRANT", "/grant"),
-        ("CLIENT_ID", "/client_id"),
-        ("SUB", "/sub"),
-        ("USER", "/username"),
-        ("OFFLINE", "/offline"),
-        ("LAST USED", "/last_used_at"),
-        ("EXPIRES", "/expires_at"),
-        ("SCOPE", "/scope"),
-    ];
-    output::list(
-        invocation,
-        &columns,
-        found
-            .iter()
-            .map(|(grant, username)| shown_grant(grant, username.as_deref()))
-            .collect(),
-    )
+    let shown = found.iter();
+    let shown = shown.map(|(grant, username)| shown_grant(grant, username.as_deref()));
+    output::list(operator, shown.collect())
 }
 
 /// The one that `--client` names, which must be registered.
-fn chosen_client(operator: &Operator, invocation: &Invocation) -> CommandResult<Option<ClientId>> {
-    let client_id = invocation.option("--client").map(ClientId::new);
+fn chosen_client(operator: &Operator) -> CommandResult<Option<ClientId>> {
+    let client_id = operator.option("--client").map(ClientId::new);
     if let Some(client_id) = &client_id {
         client::named(operator, client_id)?;
     }
@@ -152,26 +123,24 @@ pub fn revoke_grant(invocation: &Invocation) -> CommandResult {
     if !grants::revoke(&operator.store, id, None, &event)? {
         return Err(over());
     }
-    say(format!("grant {text} and its tokens are over"))
+    say!("grant {text} and its tokens are over")
 }
 
 /// After a leak, or after the database was restored from a copy that does not know the latest
 /// revocations.
-pub fn revoke_everything(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn revoke_everything(operator: &Operator) -> CommandResult {
     let question = format!(
         "This ends every session, grant and token of {}: everybody signs in again.",
         operator.installation.issuer
     );
-    input::confirm(invocation, &question)?;
+    input::confirm(operator, &question)?;
     everything_revoked::revoke_everything(
         &operator.store,
         &audit_event("everything_revoked", json!({})),
     )?;
     say("every session, grant and token until now is over; people sign in again")?;
-    everything_revoked::call_all_revoked(&operator.store).map_err(|error| {
-        Failure::Refused(format!(
-            "{error}; not all clients hear of it yet: run the command again"
-        ))
+    everything_revoked::call_all_revoked(&operator.store).or_else(|error| {
+        refuse!("{error}; not all clients hear of it yet: run the command again")
     })?;
     await_everywhere();
     Ok(())

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::arguments::Invocation;
 use super::mail;
 use super::operator::Operator;
 use super::output::{self, CommandResult, Failure, misuse, refuse, say, time};
 use super::user::is_tenant;
 use crate::statements::sign_up_changes;
 use gatepost_protocol::login::sign_up::{SignUpId, text};
-use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::mail_address::MailAddress;
@@ -25,12 +23,12 @@ const LONGEST: u64 = 366 * 86_400;
 /// Of the accounts that a link makes.
 const LONGEST_ACCOUNT: u64 = 10 * LONGEST;
 
-pub fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn make(operator: &Operator) -> CommandResult {
     let why = "whoever makes an account proves an address by a letter";
     mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
     operator.sealers()?;
-    let link = described(operator, invocation)?;
+    let link = described(operator)?;
     let address = address(operator, &link)?;
     let detail = json!({"by": "operator", "link": shown(&link, operator.now()?)});
     sign_up_changes::insert(
@@ -39,7 +37,7 @@ pub fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
         &audit_event("sign_up_link_made", detail),
     )?;
     let expires_at = time(link.expires_at);
-    if invocation.has("--json") {
+    if operator.has("--json") {
         let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
         say(told.to_string())
     } else {
@@ -54,27 +52,18 @@ fn address(operator: &Operator, link: &SignUpLink) -> CommandResult<String> {
 }
 
 /// The link that the options describe.
-fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<SignUpLink> {
-    let uses = invocation.option("--uses").unwrap_or_default().parse();
+fn described(operator: &Operator) -> CommandResult<SignUpLink> {
+    let uses = operator.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
-    let lifetime = invocation
-        .option("--for")
-        .and_then(|text| within(text, LONGEST));
-    let accounts_for = match invocation.option("--accounts-for") {
-        None => None,
-        Some(text) => Some(within(text, LONGEST_ACCOUNT).ok_or_else(|| {
-            Failure::usage(
-                "--accounts-for must be a number with s, m, h or d, as 90d; at most 3660d",
-            )
-        })?),
-    };
-    let domain = invocation.option("--domain").map(str::to_ascii_lowercase);
+    let lifetime = operator.seconds("--for", LONGEST, "14d; at most 366d")?;
+    let accounts_for = operator.seconds("--accounts-for", LONGEST_ACCOUNT, "90d; at most 3660d")?;
+    let domain = operator.option("--domain").map(str::to_ascii_lowercase);
     if let Some(domain) = &domain
         && MailAddress::parse(&format!("a@{domain}")).is_err()
     {
         return misuse("--domain must be what stands behind the @, as example.com");
     }
-    let roles = invocation.every("--role");
+    let roles = operator.every("--role");
     let is_role = |role: &&str| !role.trim().is_empty() && !role.chars().any(char::is_control);
     if !roles.iter().all(is_role) {
         return misuse("--role must be a role");
@@ -84,15 +73,12 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
     {
         return misuse("--role must not be one of administrators: use `gatepost user role`");
     }
-    let tenant = invocation.option("--tenant").map(TenantName::new);
+    let tenant = operator.option("--tenant").map(TenantName::new);
     if let Some(tenant) = &tenant
         && !is_tenant(operator, tenant)?
     {
-        return refuse(format!("there is no tenant {:?}", tenant.as_str()));
+        return refuse!("there is no tenant {:?}", tenant.as_str());
     }
-    let lifetime = lifetime.ok_or_else(|| {
-        Failure::usage("--for must be a number with s, m, h or d, as 14d; at most 366d")
-    })?;
     Ok(SignUpLink {
         id: random::bytes(),
         tenant,
@@ -101,36 +87,22 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
         accounts_for: accounts_for.and_then(|seconds| i64::try_from(seconds).ok()),
         uses: uses.ok_or_else(|| Failure::usage("--uses must be a number from 1 to 100000"))?,
         used: 0,
-        expires_at: operator.now()?.plus(Duration::from_secs(lifetime)),
+        expires_at: operator
+            .now()?
+            .plus(Duration::from_secs(lifetime.unwrap_or_default())),
         ended_at: None,
     })
 }
 
-/// Seconds, of which there are at most so many.
-fn within(text: &str, most: u64) -> Option<u64> {
-    timestamp::seconds(text).filter(|seconds| (1..=most).contains(seconds))
-}
-
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let found = sign_up_changes::list(&operator.store)?;
-    let columns = [
-        ("ID", "/id"),
-        ("TENANT", "/tenant"),
-        ("ROLES", "/roles"),
-        ("DOMAIN", "/domain"),
-        ("USES", "/uses"),
-        ("USED", "/used"),
-        ("EXPIRES", "/expires_at"),
-        ("ACCOUNTS END", "/accounts_end_after"),
-        ("WORKS", "/works"),
-    ];
     let rows = found.iter().map(|link| shown(link, now)).collect();
-    output::list(invocation, &columns, rows)
+    output::list(operator, rows)
 }
 
-pub fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let typed = invocation.value(0);
+pub fn end(operator: &Operator) -> CommandResult {
+    let typed = operator.value(0);
     let found = sign_up_changes::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {
         return refuse("there is no such sign-up link");
@@ -141,10 +113,10 @@ pub fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
         json!({"by": "operator", "id": name(&id)}),
     );
     if sign_up_changes::end(&operator.store, &id, &event)? {
-        say(format!("sign-up link {typed} is over"))
+        say!("sign-up link {typed} is over")
     } else {
         operator.store.confirm()?;
-        say(format!("sign-up link {typed} was over already"))
+        say!("sign-up link {typed} was over already")
     }
 }
 

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all};
-use super::output::{self, CommandResult, Failure, misuse, refuse, say};
+use super::output::{self, CommandResult, Failure, misuse, refuse};
 use super::{idp, input, mail};
 use crate::statements::user_list;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
-use gatepost_protocol::registration::{self, ObjectKind, timestamp};
+use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::SetMember;
@@ -27,13 +27,13 @@ use gatepost_store::users::{self, UserRow};
 use gatepost_store::{StoreError, catalogue, consents, folds, grants, linked_identities, sessions};
 
 /// In seconds: a hundred years.
-const LONGEST_AWAY: i64 = 100 * 366 * 86_400;
+const LONGEST_AWAY: u64 = 100 * 366 * 86_400;
 
 pub fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
-            .map_err(|error| Failure::Usage(format!("--claims must be a JSON object: {error}")))?,
+            .or_else(|error| misuse(format!("--claims must be a JSON object: {error}")))?,
     };
     // As a document would describe the user, so that one set of rules judges both.
     let entry = judged(&json!({
@@ -46,9 +46,7 @@ pub fn add(invocation: &Invocation) -> CommandResult {
     if let Some(tenant) = &entry.tenant
         && !is_tenant(&operator, tenant)?
     {
-        return refuse(format!(
-            "there is no tenant {tenant}; `gatepost apply` registers tenants"
-        ));
+        return refuse!("there is no tenant {tenant}; `gatepost apply` registers tenants");
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
@@ -56,7 +54,7 @@ pub fn add(invocation: &Invocation) -> CommandResult {
         operator.sealers()?;
     }
     if invocation.has("--mail") {
-        check_mail(invocation, &operator, &entry)?;
+        check_mail(&operator, &entry)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
     let password_hash = if without {
@@ -82,14 +80,10 @@ pub fn add(invocation: &Invocation) -> CommandResult {
     operator.confirmed(added)?;
     users::note_shared_address(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
-        let added = named(&operator, invocation, invocation.value(0))?;
-        return links::print_link(&operator, invocation, &added);
+        let added = typed(&operator)?;
+        return links::print_link(&operator, &added);
     }
-    say(format!(
-        "added {} with sub {}",
-        invocation.value(0),
-        new.sub
-    ))
+    say!("added {} with sub {}", invocation.value(0), new.sub)
 }
 
 pub fn is_tenant(operator: &Operator, tenant: &TenantName) -> CommandResult<bool> {
@@ -111,18 +105,18 @@ pub fn not_added(error: StoreError) -> Failure {
 }
 
 /// Nobody is added to whom the letter could not go.
-fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -> CommandResult {
-    if !invocation.has("--invite") {
+fn check_mail(operator: &Operator, entry: &UserEntry) -> CommandResult {
+    if !operator.has("--invite") {
         return misuse("--mail goes with --invite");
     }
     let address = stored_address(&entry.claims);
-    mail::check(invocation, &operator.config, address, true).map(drop)
+    mail::check(operator, &operator.config, address, true).map(drop)
 }
 
 /// By the rules of a document.
 pub fn judged(described: &Value) -> CommandResult<UserEntry> {
     registration::stored(described, "", user::read)
-        .map_err(|problems| Failure::Refused(joined("\n", &problems)))
+        .or_else(|problems| refuse(joined("\n", &problems)))
 }
 
 pub fn new_subject() -> Subject {
@@ -138,9 +132,9 @@ fn hashed_password(operator: &Operator) -> CommandResult<SecretText> {
         .map_err(Failure::Refused)
 }
 
-pub fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let username = invocation.value(0);
-    let user = named(operator, invocation, username)?;
+pub fn password(operator: &Operator) -> CommandResult {
+    let username = operator.value(0);
+    let user = named(operator, username)?;
     if user.username.is_none() {
         return refuse(
             "that user has no user name to sign in with; they sign in with an identity provider",
@@ -151,19 +145,20 @@ pub fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
     if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
-    say(format!(
+    say!(
         "{} has a new password; what was signed in before is over",
         user.designation()
-    ))
+    )
+}
+
+/// The user whose name was typed.
+pub fn typed(operator: &Operator) -> CommandResult<UserRow> {
+    named(operator, operator.value(0))
 }
 
 /// In the tenant that `--tenant` names; one without a name by their subject.
-pub fn named(
-    operator: &Operator,
-    invocation: &Invocation,
-    username: &str,
-) -> CommandResult<UserRow> {
-    let tenant = invocation.option("--tenant").map(TenantName::new);
+pub fn named(operator: &Operator, username: &str) -> CommandResult<UserRow> {
+    let tenant = operator.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(
         &operator.store,
         tenant.as_ref(),
@@ -180,14 +175,14 @@ pub fn named(
     found.ok_or_else(|| missing(username))
 }
 
-pub fn chosen(operator: &Operator, invocation: &Invocation) -> CommandResult<Option<Subject>> {
-    let username = invocation.option("--user");
-    if username.is_none() && invocation.option("--tenant").is_some() {
+pub fn chosen(operator: &Operator) -> CommandResult<Option<Subject>> {
+    let username = operator.option("--user");
+    if username.is_none() && operator.option("--tenant").is_some() {
         return misuse("--tenant says where to look for --user: give both");
     }
     match username {
         None => Ok(None),
-        Some(username) => Ok(Some(named(operator, invocation, username)?.sub)),
+        Some(username) => Ok(Some(named(operator, username)?.sub)),
     }
 }
 
@@ -198,8 +193,8 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let user = named(operator, invocation, invocation.value(0))?;
+pub fn revoke(operator: &Operator) -> CommandResult {
+    let user = typed(operator)?;
     if !user_list::revoke(
         &operator.store,
         &user.sub,
@@ -207,54 +202,43 @@ pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     )? {
         return Err(missing(user.designation()));
     }
-    say(format!(
+    say!(
         "sessions, grants and tokens of {} are over",
         user.designation()
-    ))
+    )
 }
 
 /// Lists everybody, or those who have not signed in for some time; or disables these.
-pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(operator: &Operator) -> CommandResult {
     let store = &operator.store;
-    let seconds = not_signed_in_for(invocation, operator)?;
-    let mut found = all(invocation, |last: Option<&UserRow>, most| {
+    let seconds = not_signed_in_for(operator)?;
+    let mut found = all(operator, |last: Option<&UserRow>, most| {
         let after = last.map(|user| user.sub.as_str()).unwrap_or_default();
         match seconds {
             Some(seconds) => user_list::dormant(store, seconds, after, most),
             None => user_list::list(store, after, most),
         }
     })?;
-    if let Some(seconds) = seconds.filter(|_| invocation.has("--disable")) {
-        disable_dormant(invocation, operator, seconds, &mut found)?;
+    if let Some(seconds) = seconds.filter(|_| operator.has("--disable")) {
+        disable_dormant(operator, seconds, &mut found)?;
     }
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
-    let columns = [
-        ("USERNAME", "/username"),
-        ("TENANT", "/tenant"),
-        ("SUB", "/sub"),
-        ("ENABLED", "/enabled"),
-        ("UNTIL", "/valid_until"),
-        ("PASSWORD", "/has_password"),
-    ];
-    output::list(invocation, &columns, found.iter().map(shown).collect())
+    output::list(operator, found.iter().map(shown).collect())
 }
 
 /// The seconds that `--not-signed-in-for` says, where the log tells who was there.
-fn not_signed_in_for(invocation: &Invocation, operator: &Operator) -> CommandResult<Option<i64>> {
-    let Some(text) = invocation.option("--not-signed-in-for") else {
-        if invocation.has("--disable") {
+fn not_signed_in_for(operator: &Operator) -> CommandResult<Option<i64>> {
+    let disables = operator.has("--disable");
+    let Some(seconds) = operator.seconds("--not-signed-in-for", LONGEST_AWAY, "90d")? else {
+        if disables {
             return misuse("--disable goes with --not-signed-in-for");
         }
         return Ok(None);
     };
-    let is_part = invocation.word().is_some() || invocation.limit()?.is_some();
-    if is_part && invocation.has("--disable") {
+    let is_part = operator.word().is_some() || operator.limit()?.is_some();
+    if is_part && disables {
         return misuse("--disable takes all of them: without a word and without --limit");
     }
-    let seconds = timestamp::seconds(text).and_then(|seconds| i64::try_from(seconds).ok());
-    let Some(seconds) = seconds.filter(|seconds| (1..=LONGEST_AWAY).contains(seconds)) else {
-        return misuse("--not-signed-in-for must be a number with s, m, h or d, as 90d");
-    };
     let folded = folds::newest(&operator.store)?.unwrap_or_default();
     if folded < operator.now()?.hour() - 3 {
         return refuse(
@@ -262,16 +246,11 @@ fn not_signed_in_for(invocation: &Invocation, operator: &Operator) -> CommandRes
              for three",
         );
     }
-    Ok(Some(seconds))
+    Ok(i64::try_from(seconds).ok())
 }
 
 /// Disables them, but for administrators. Leaves those who were disabled.
-fn disable_dormant(
-    invocation: &Invocation,
-    operator: &Operator,
-    seconds: i64,
-    found: &mut Vec<UserRow>,
-) -> CommandResult {
+fn disable_dormant(operator: &Operator, seconds: i64, found: &mut Vec<UserRow>) -> CommandResult {
     let administration = operator.config.administration.as_ref();
     let is_admin =
         |user: &mut UserRow| administration.is_some_and(|set| set.has_admin_role(&user.claims));
@@ -282,7 +261,7 @@ fn disable_dormant(
         return Ok(());
     }
     let question = format!("This disables {} users.", found.len());
-    input::confirm(invocation, &question)?;
+    input::confirm(operator, &question)?;
     let detail = json!({"old": {"enabled": true}, "new": {"enabled": false}, "by": "operator"});
     let mut events = Vec::new();
     let mut subs = Vec::new();
@@ -312,8 +291,8 @@ fn shown(user: &UserRow) -> Value {
     })
 }
 
-pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let user = named(operator, invocation, invocation.value(0))?;
+pub fn show(operator: &Operator) -> CommandResult {
+    let user = typed(operator)?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
     let mut value = shown(&user);
@@ -321,7 +300,7 @@ pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     value.set("grants", grants.len());
     value.set("identities", told_identities(operator, &user.sub)?);
     value.set("consents", told_consents(operator, &user.sub)?);
-    output::object(invocation.has("--json"), &value)
+    output::object(operator.has("--json"), &value)
 }
 
 /// Each with the providers that are registered with its issuer now: the name that it was linked

@@ -188,13 +188,13 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
     let copy = |seq: i64| {
         format!(
             "CREATE TEMP TABLE t AS SELECT * FROM audit_events WHERE chain = '{chain}' AND seq = 2;
-             UPDATE t SET seq = {seq}; INSERT INTO audit_events SELECT * FROM t"
+             UPDATE t SET seq = {seq}; INSERT INTO audit_events SELECT * FROM t; DROP TABLE t"
         )
     };
     let swap = format!(
         "CREATE TEMP TABLE t AS SELECT * FROM audit_events WHERE chain = '{chain}' AND seq IN (2, 3);
          DELETE FROM audit_events WHERE chain = '{chain}' AND seq IN (2, 3);
-         UPDATE t SET seq = 5 - seq; INSERT INTO audit_events SELECT * FROM t"
+         UPDATE t SET seq = 5 - seq; INSERT INTO audit_events SELECT * FROM t; DROP TABLE t"
     );
     let delete = |condition: &str| {
         format!("DELETE FROM audit_events WHERE chain = '{chain}' AND {condition}")

@@ -423,7 +423,7 @@ fn factors_are_sealed_anew_and_free_again_before_the_command_is_done() {
         let is_new = || app_of(&gatepost, "alice") != before;
         await_that("factors are sealed anew", SOON, is_new);
         gatepost.database.run(
-            "SET lock_timeout = '100ms'; UPDATE authenticators SET last_step = last_step + 1 WHERE kind = 'totp'",
+            "SET LOCAL lock_timeout = '100ms'; UPDATE authenticators SET last_step = last_step + 1 WHERE kind = 'totp'",
         );
         holding.rollback().unwrap();
         rotated.join().unwrap();

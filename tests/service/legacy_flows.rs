@@ -49,7 +49,9 @@ const REQUESTS: &str = "
     GP1122 | invalid_request | plain PKCE | code_challenge=a-challenge-of-more-than-43-characters-0123456789\
         &code_challenge_method=plain";
 
-fn requests() -> Vec<([&'static str; 3], Vec<(&'static str, &'static str)>)> {
+type Request = ([&'static str; 3], Vec<(&'static str, &'static str)>);
+
+fn requests() -> Vec<Request> {
     let row = |[reason, error, flow, changes]: [&'static str; 4]| {
         let changes = changes.split('&').map(|change| change.split_once('='));
         ([reason, error, flow], changes.map(Option::unwrap).collect())

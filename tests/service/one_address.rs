@@ -130,9 +130,9 @@ impl House {
                 }
             }
             _ => {
-                let mut renamed = scim_users::find(store, &[""], &user.sub)?.unwrap();
+                let mut renamed = scim_users::find(store, &[String::new()], &user.sub)?.unwrap();
                 renamed.row.username = Some(address.to_owned());
-                match scim_users::update(store, &[""], &renamed, None, &[event()]) {
+                match scim_users::update(store, &[String::new()], &renamed, None, &[event()]) {
                     Err(StoreError::Taken(_)) => Ok(()),
                     answer => answer.map(drop),
                 }

@@ -1,6 +1,7 @@
 //! The real binary over a schema of its own: migrated, with a document applied, serving on a free
 //! port.
 
+use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -18,7 +19,7 @@ use super::postgres::TestDatabase;
 use super::proxy::Proxy;
 use super::shared::Shared;
 use super::waiting::{SOON, await_lines_of, await_that};
-use super::{record, secrets};
+use super::{record, secrets, template};
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
 pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
@@ -45,6 +46,17 @@ const DECIDE_AT_MIGRATION: [&str; 4] = [
     "GATEPOST_SECRET_FILE",
     "GATEPOST_AUDIT_DAYS",
     "GATEPOST_REMEMBER_SESSION_LIFETIME",
+];
+
+/// How the names begin of what decides nothing of what `gatepost apply` writes.
+const SERVING: [&str; 7] = [
+    "GATEPOST_ADMIN_LISTEN",
+    "GATEPOST_DATABASE_CONNECTIONS",
+    "GATEPOST_LIMIT_",
+    "GATEPOST_LISTEN",
+    "GATEPOST_LOG",
+    "GATEPOST_MAIL_",
+    "GATEPOST_SMTP_",
 ];
 
 /// A running Gatepost.
@@ -104,12 +116,19 @@ impl Gatepost {
     /// Migrated, with a document applied, not serving.
     fn registered(document: &Value, settings: &[(&str, &str)]) -> Gatepost {
         let hashing = CHEAP_HASHING.map(|(name, _)| name);
-        let usual = names_none_of(settings, &DECIDE_AT_MIGRATION)
-            && names_none_of(settings, &hashing)
-            && *document == self::document();
-        if usual {
+        let mut deciding = settings.to_vec();
+        deciding.retain(|(name, _)| !SERVING.iter().any(|begin| name.starts_with(begin)));
+        if names_none_of(settings, &hashing) && *document == self::document() {
+            deciding.clear();
+        }
+        if names_none_of(settings, &DECIDE_AT_MIGRATION)
+            && names_none_of(&deciding, &["GATEPOST_BASE_URL"])
+            && let Some(template) = template::registered(document, &deciding)
+        {
             secrets::learn_from_document(document);
-            return Gatepost::copied(settings, TestDatabase::registered);
+            return Gatepost::copied(settings, |issuer| {
+                TestDatabase::registered(template, issuer)
+            });
         }
         let gatepost = Gatepost::prepare(settings);
         gatepost.apply(document);
@@ -191,7 +210,7 @@ impl Gatepost {
         Gatepost::prepare_over(TestDatabase::empty(), settings)
     }
 
-    fn copied(settings: &[(&str, &str)], database: fn(issuer: &str) -> TestDatabase) -> Gatepost {
+    fn copied(settings: &[(&str, &str)], database: impl FnOnce(&str) -> TestDatabase) -> Gatepost {
         let port = free_port();
         let base_url = base_url(settings, port);
         let database = database(&base_url);
@@ -346,11 +365,10 @@ impl Gatepost {
 
     /// A digest of all rows of each table.
     pub fn digests(&self, tables: &[&'static str]) -> Vec<(&'static str, String)> {
-        let mut client = self.database.client();
-        let mut digest = |table| -> String {
+        let digest = |table| -> String {
             let rows = "coalesce(string_agg(held::text, ' ' ORDER BY held::text), '')";
             let read = format!("SELECT md5({rows}) FROM {table} AS held");
-            client.query_one(&read, &[]).unwrap().get(0)
+            self.database.value(&read, &[])
         };
         tables.iter().map(|table| (*table, digest(table))).collect()
     }
@@ -606,12 +624,14 @@ impl Drop for Gatepost {
 }
 
 /// What a process gets of our own environment. The second is where it counts what runs, under
-/// `make coverage`.
-fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+/// `make coverage`. Of the system's certificates it gets none: reading some hundred takes each
+/// process as long as a hash does.
+fn passed_on() -> impl Iterator<Item = (&'static str, OsString)> {
     let names = ["PATH", "LLVM_PROFILE_FILE"];
-    names
+    let kept = names
         .into_iter()
-        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .filter_map(|name| Some((name, std::env::var_os(name)?)));
+    kept.chain([("SSL_CERT_FILE", OsString::from("/dev/null"))])
 }
 
 /// Children are listed by the thread that started them.

@@ -1,5 +1,6 @@
 //! A Gatepost and two scriptable providers: what tests of accounts elsewhere walk through.
 
+use postgres::Client;
 use serde_json::{Value, json};
 
 use super::flow::{authorize_path, issued, redeem, sign_in, text};
@@ -154,12 +155,8 @@ impl House {
     /// Details of the audit log's events of that name, in the order in which they were written.
     pub fn events(&self, name: &str) -> Vec<Value> {
         let sql = "SELECT detail::text FROM audit_events WHERE event = $1 ORDER BY at, seq";
-        let rows = self
-            .gatepost
-            .database
-            .client()
-            .query(sql, &[&name])
-            .unwrap();
+        let asked = |client: &mut Client| client.query(sql, &[&name]);
+        let rows = self.gatepost.database.ask(asked);
         rows.iter()
             .map(|row| serde_json::from_str(row.get(0)).unwrap())
             .collect()

@@ -1,6 +1,7 @@
 //! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names, or a database
 //! of its own where one that is ready is copied. Without a cluster a test fails.
 
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use gatepost::store::{DatabaseSettings, Store};
 use gatepost::tool::statements::{installation_changes, schema};
 use postgres::{Client, NoTls};
 
-use super::template;
+use super::template::{self, Template};
 use super::waiting::{SOON, await_that};
 
 pub const ISSUER: &str = "https://id.example";
@@ -36,6 +37,37 @@ pub struct TestDatabase {
     around: String,
     /// There is nothing else in that database, and it has the schema's name.
     is_whole: bool,
+    /// For the statements of tests: one takes Postgres a fifth of what a connection takes.
+    kept: Kept,
+}
+
+/// A connection that is kept for the next who asks. Of several at once each has its own.
+struct Kept(Mutex<Option<Client>>);
+
+impl Kept {
+    const fn none() -> Kept {
+        Kept(Mutex::new(None))
+    }
+
+    /// Asks over the one that is kept, or over a new one where it is gone or in use.
+    fn ask<T>(
+        &self,
+        url: &str,
+        ask: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        let place = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = place().take();
+        let lives = kept
+            .as_mut()
+            .is_some_and(|kept| kept.is_valid(SOON).is_ok());
+        let mut client = match kept {
+            Some(kept) if lives => kept,
+            _ => Client::connect(url, NoTls)?,
+        };
+        let answer = ask(&mut client)?;
+        *place() = Some(client);
+        Ok(answer)
+    }
 }
 
 impl TestDatabase {
@@ -56,6 +88,7 @@ impl TestDatabase {
             url,
             around,
             is_whole: false,
+            kept: Kept::none(),
         }
     }
 
@@ -67,9 +100,7 @@ impl TestDatabase {
     /// An empty schema in a database of its own that is created so.
     pub fn empty_created(how: &str) -> TestDatabase {
         let name = new_name();
-        connect(&cluster())
-            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0 {how}"))
-            .unwrap();
+        run_in_cluster(&format!("CREATE DATABASE {name} TEMPLATE template0 {how}")).unwrap();
         let around = in_database(&name);
         connect(&around)
             .batch_execute(&format!("CREATE SCHEMA {name}"))
@@ -79,28 +110,30 @@ impl TestDatabase {
             schema: name,
             around,
             is_whole: true,
+            kept: Kept::none(),
         }
     }
 
     /// A database as `gatepost migrate` leaves it for that issuer.
     pub fn ready(issuer: &str) -> TestDatabase {
-        TestDatabase::copied(issuer, template::copy_migrated)
+        TestDatabase::copied(|name| template::migrated().copy(name, issuer))
     }
 
-    /// The same with the usual registration.
-    pub fn registered(issuer: &str) -> TestDatabase {
-        TestDatabase::copied(issuer, template::copy_registered)
+    /// The same with the registration of that template.
+    pub fn registered(template: &Template, issuer: &str) -> TestDatabase {
+        TestDatabase::copied(|name| template.copy(name, issuer))
     }
 
-    fn copied(issuer: &str, copy: fn(name: &str, issuer: &str)) -> TestDatabase {
+    fn copied(copy: impl FnOnce(&str) -> Client) -> TestDatabase {
         let schema = template::copy_name();
-        copy(&schema, issuer);
+        let kept = Kept(Mutex::new(Some(copy(&schema))));
         let around = in_database(&schema);
         TestDatabase {
             url: with_options(&around, &schema, ""),
             schema,
             around,
             is_whole: true,
+            kept,
         }
     }
 
@@ -131,7 +164,7 @@ impl TestDatabase {
 
     /// Migrated, with its installation and partitions, and without keys.
     pub fn migrated() -> TestDatabase {
-        TestDatabase::copied(ISSUER, |name, _| template::copy_bare(name))
+        TestDatabase::copied(template::copy_bare)
     }
 
     /// A plain connection into the schema.
@@ -167,7 +200,7 @@ impl TestDatabase {
     /// The database's clock.
     pub fn now(&self) -> Instant {
         let micros = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
-        Instant::from_micros(self.client().query_one(micros, &[]).unwrap().get(0))
+        Instant::from_micros(self.value(micros, &[]))
     }
 
     pub fn today(&self) -> Day {
@@ -176,10 +209,7 @@ impl TestDatabase {
 
     /// Rows in a table.
     pub fn count(&self, table: &str) -> i64 {
-        self.client()
-            .query_one(&format!("SELECT count(*) FROM {table}"), &[])
-            .unwrap()
-            .get(0)
+        self.value(&format!("SELECT count(*) FROM {table}"), &[])
     }
 
     /// The statements that wait for that backend, or for one that waits for it.
@@ -190,7 +220,7 @@ impl TestDatabase {
                        SELECT a.pid FROM pg_stat_activity a
                        JOIN behind b ON b.pid = ANY (pg_blocking_pids(a.pid)))
                    SELECT a.query FROM behind JOIN pg_stat_activity a USING (pid) WHERE pid <> $1";
-        let rows = self.client().query(sql, &[&backend]).unwrap();
+        let rows = self.ask(|client| client.query(sql, &[&backend]));
         rows.iter().map(|row| row.get(0)).collect()
     }
 
@@ -213,22 +243,24 @@ impl TestDatabase {
 
     /// Runs a statement: what an operator, or time, does to the database.
     pub fn run(&self, sql: &str) {
-        self.client().batch_execute(sql).unwrap();
+        self.ask(|client| client.batch_execute(sql));
+    }
+
+    /// Asks over the connection that is kept for that. What it sets stays set, so it sets nothing.
+    pub fn ask<T>(&self, ask: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> T {
+        self.kept.ask(&self.url, ask).unwrap()
     }
 }
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let schema = &self.schema;
-        let (place, statement) = if self.is_whole {
-            let statement = format!("DROP DATABASE IF EXISTS {schema} WITH (FORCE)");
-            (cluster(), statement)
-        } else {
-            let statement = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
-            (self.around.clone(), statement)
-        };
-        if let Ok(mut client) = postgres::Client::connect(&place, NoTls) {
-            let gone = client.batch_execute(&statement);
+        if self.is_whole {
+            self.kept = Kept::none();
+            let drop = format!("DROP DATABASE IF EXISTS {schema} WITH (FORCE)");
+            let _gone = run_in_cluster(&drop);
+        } else if let Ok(mut client) = Client::connect(&self.around, NoTls) {
+            let gone = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"));
             drop(gone);
         }
     }
@@ -261,6 +293,12 @@ pub fn cluster() -> String {
     std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
         panic!("TEST_DATABASE_URL is not set: run make test, or tests/with-postgres cargo test")
     })
+}
+
+/// Runs a statement in the cluster's own database, such as makes and drops databases.
+pub fn run_in_cluster(sql: &str) -> Result<(), postgres::Error> {
+    static KEPT: Kept = Kept::none();
+    KEPT.ask(&cluster(), |client| client.batch_execute(sql))
 }
 
 /// The URL of another database of the cluster.

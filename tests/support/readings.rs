@@ -7,8 +7,8 @@ use super::postgres::TestDatabase;
 impl TestDatabase {
     /// The one value that a query finds.
     pub fn value<T: FromSqlOwned>(&self, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> T {
-        let row = self.client().query_one(query, parameters).unwrap();
-        row.get(0)
+        self.ask(|client| client.query_one(query, parameters))
+            .get(0)
     }
 
     /// How many events of that name the audit log has.

@@ -1,15 +1,16 @@
-//! Databases that were made once, and are copied for each test: one that was migrated, one that has
-//! the usual registration besides, and one for tests of the store. A copy takes a tenth of the time
-//! that the commands take.
+//! Databases that were made once, and are copied for each test: one that was migrated, one for each
+//! registration that tests begin with, and one for tests of the store. A copy takes a tenth of the
+//! time that the commands take.
 //!
 //! The next test binary of the same build finds them again, until the day is over. So do copies that
 //! a process left behind: it ends without dropping those that its tests shared.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use base64::Engine;
@@ -20,9 +21,10 @@ use gatepost::keys::sealing::Sealer;
 use gatepost::protocol::words::secret::SecretBytes;
 use gatepost::registry::Sealers;
 use postgres::{Client, NoTls};
+use serde_json::Value;
 
 use super::gatepost::{CHEAP_HASHING, MASTER_SECRET, document, write_private};
-use super::postgres::{self as databases, cluster, in_database};
+use super::postgres::{self as databases, cluster, in_database, run_in_cluster};
 
 const ISSUER: &str = "http://localhost:1";
 
@@ -35,20 +37,62 @@ const COPY: &str = "gatepost_copy_";
 /// The schema in the template.
 pub const SCHEMA: &str = "template";
 
-struct Template {
+pub struct Template {
     name: String,
     /// How Postgres copies it.
     strategy: &'static str,
-    keys: Vec<Sealed>,
-    client_secrets: Vec<Sealed>,
+    sealed: Vec<Sealed>,
 }
 
 /// What each copy has under a seal of its own.
 struct Sealed {
-    /// Finds its row again.
+    place: &'static SealedColumn,
+    /// Where its row lies.
     row: String,
     plain: SecretBytes,
 }
+
+struct SealedColumn {
+    table: &'static str,
+    name: &'static str,
+    /// Which rows have something sealed there.
+    rows: &'static str,
+    sealer: fn(&Sealers) -> &Sealer,
+}
+
+/// All that a registration may have under a seal.
+static SEALED_COLUMNS: [SealedColumn; 5] = [
+    SealedColumn {
+        table: "signing_keys",
+        name: "wrapped_private",
+        rows: "true",
+        sealer: |sealers| &sealers.signing_keys,
+    },
+    SealedColumn {
+        table: "client_secrets",
+        name: "sealed_digest",
+        rows: "true",
+        sealer: |sealers| &sealers.client_secrets,
+    },
+    SealedColumn {
+        table: "resource_secrets",
+        name: "sealed_digest",
+        rows: "true",
+        sealer: |sealers| &sealers.client_secrets,
+    },
+    SealedColumn {
+        table: "catalogue_entries",
+        name: "sealed_secret",
+        rows: "sealed_secret IS NOT NULL",
+        sealer: |sealers| &sealers.client_secrets,
+    },
+    SealedColumn {
+        table: "authenticators",
+        name: "secret",
+        rows: "kind = 'totp'",
+        sealer: |sealers| &sealers.authenticators,
+    },
+];
 
 /// A name that no copy has had.
 pub fn copy_name() -> String {
@@ -56,20 +100,8 @@ pub fn copy_name() -> String {
     format!("{}{drawn:016x}", of_today(COPY))
 }
 
-/// Makes the database `name`, as `gatepost migrate` would have made it for that issuer. Its signing
-/// keys are those of all other copies.
-pub fn copy_migrated(name: &str, issuer: &str) {
-    migrated().copy(name, issuer);
-}
-
-/// The same as `gatepost apply` would have left it, given [`document`]. Its people's `sub` and
-/// password hashes are those of all other such copies.
-pub fn copy_registered(name: &str, issuer: &str) {
-    registered().copy(name, issuer);
-}
-
-/// The same as [`databases::migrate`] leaves it: no other issuer, no keys.
-pub fn copy_bare(name: &str) {
+/// As [`databases::migrate`] leaves it: no issuer of its own, no keys. A connection into the copy.
+pub fn copy_bare(name: &str) -> Client {
     static BARE: OnceLock<Template> = OnceLock::new();
     let bare = BARE.get_or_init(|| {
         Template::find(&format!("{}_bare", migrated().name), |making| {
@@ -80,10 +112,11 @@ pub fn copy_bare(name: &str) {
             databases::migrate(&mut client);
         })
     });
-    drop(bare.copy_files(name));
+    bare.copy_files(name)
 }
 
-fn migrated() -> &'static Template {
+/// As `gatepost migrate` leaves it. The signing keys of all copies are the same.
+pub fn migrated() -> &'static Template {
     static MIGRATED: OnceLock<Template> = OnceLock::new();
     MIGRATED.get_or_init(|| {
         let mut client = connect(&cluster());
@@ -94,38 +127,46 @@ fn migrated() -> &'static Template {
         Template::find(&name, |making| {
             drop_those_of_other_days(&mut client);
             create(making);
-            run_in(making, &["migrate"], "");
+            run_in(making, &["migrate"], "", &[]);
         })
+    })
+}
+
+/// As `gatepost apply` leaves the migrated one under these settings, given the document. The `sub`
+/// and the password hash of each of its people are the same in all copies. None for the first of
+/// this process who asks, unless it is the usual document: many others come once.
+pub fn registered(of: &Value, settings: &[(&str, &str)]) -> Option<&'static Template> {
+    static ASKED_FOR: Mutex<BTreeMap<String, &'static OnceLock<Template>>> =
+        Mutex::new(BTreeMap::new());
+    let key = format!("{settings:?} {of}");
+    let mut asked_for = ASKED_FOR.lock().unwrap();
+    let is_worth_it = asked_for.contains_key(&key) || *of == document();
+    let new = || Box::leak(Box::<OnceLock<Template>>::default()) as &_;
+    let template = *asked_for.entry(key.clone()).or_insert_with(new);
+    drop(asked_for);
+    is_worth_it.then(|| template.get_or_init(|| register(&key, &of.to_string(), settings)))
+}
+
+fn register(key: &str, document: &str, settings: &[(&str, &str)]) -> Template {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    // Postgres cuts a name off behind 63 bytes.
+    let name = format!("{}_{:x}", migrated().name, hasher.finish() >> 32);
+    Template::find(&name, |making| {
+        let rename = format!("ALTER SCHEMA {making} RENAME TO {SCHEMA}");
+        let mut client = migrated().copy(making, ISSUER);
+        client.batch_execute(&rename).unwrap();
+        drop(client);
+        run_in(making, &["apply", "-"], document, settings);
     })
 }
 
 /// A database with an empty schema.
 fn create(name: &str) {
-    connect(&cluster())
-        .batch_execute(&format!("CREATE DATABASE {name}"))
-        .unwrap();
+    run_in_cluster(&format!("CREATE DATABASE {name}")).unwrap();
     connect(&in_database(name))
         .batch_execute(&format!("CREATE SCHEMA {SCHEMA}"))
         .unwrap();
-}
-
-fn registered() -> &'static Template {
-    static REGISTERED: OnceLock<Template> = OnceLock::new();
-    REGISTERED.get_or_init(|| {
-        let text = document().to_string();
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        // Postgres cuts a name off behind 63 bytes.
-        let name = format!("{}_{:x}", migrated().name, hasher.finish() >> 32);
-        Template::find(&name, |making| {
-            migrated().copy(making, ISSUER);
-            let rename = format!("ALTER SCHEMA {making} RENAME TO {SCHEMA}");
-            connect(&in_database(making))
-                .batch_execute(&rename)
-                .unwrap();
-            run_in(making, &["apply", "-"], &text);
-        })
-    })
 }
 
 /// How the names of what is made today begin.
@@ -148,11 +189,13 @@ fn drop_those_of_other_days(client: &mut Client) {
 }
 
 /// Runs a command that must succeed on the database of a template.
-fn run_in(database: &str, arguments: &[&str], input: &str) {
+fn run_in(database: &str, arguments: &[&str], input: &str, settings: &[(&str, &str)]) {
     let url = in_database(database);
     let separator = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{separator}options=-c%20search_path%3D{SCHEMA}");
-    let secret_file = std::env::temp_dir().join(format!("{database}-secret"));
+    // Another process may make one of that name in another cluster.
+    let file = format!("{database}-{}-secret", std::process::id());
+    let secret_file = std::env::temp_dir().join(file);
     write_private(&secret_file, &STANDARD.encode(MASTER_SECRET));
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
     command
@@ -162,6 +205,7 @@ fn run_in(database: &str, arguments: &[&str], input: &str) {
         .env("GATEPOST_BASE_URL", ISSUER)
         .env("GATEPOST_SECRET_FILE", &secret_file)
         .envs(CHEAP_HASHING)
+        .envs(settings.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
@@ -187,6 +231,8 @@ impl Template {
             .unwrap();
         if found.is_none() {
             let making = "gatepost_template_making";
+            // Of one that failed.
+            run_in_cluster(&format!("DROP DATABASE IF EXISTS {making}")).unwrap();
             make(making);
             let rename = format!("ALTER DATABASE {making} RENAME TO {name}");
             client.batch_execute(&rename).unwrap();
@@ -204,13 +250,28 @@ impl Template {
             .unwrap()
             .get(0);
         let sealers = sealers(&id.try_into().unwrap(), ISSUER);
-        let keys = "SELECT kid, wrapped_private FROM signing_keys";
-        let client_secrets = "SELECT encode(id, 'hex'), sealed_digest FROM client_secrets";
+        let mut sealed = Vec::new();
+        for place in &SEALED_COLUMNS {
+            let SealedColumn {
+                table,
+                name,
+                rows,
+                sealer,
+            } = place;
+            let select = format!("SELECT ctid::text, {name} FROM {table} WHERE {rows}");
+            for row in client.query(&select, &[]).unwrap() {
+                let plain = sealer(&sealers).open(row.get(1)).unwrap();
+                sealed.push(Sealed {
+                    place,
+                    row: row.get(0),
+                    plain: SecretBytes::new(plain),
+                });
+            }
+        }
         Template {
             name: String::from(name),
             strategy,
-            keys: opened(&mut client, keys, &sealers.signing_keys),
-            client_secrets: opened(&mut client, client_secrets, &sealers.client_secrets),
+            sealed,
         }
     }
 
@@ -221,17 +282,20 @@ impl Template {
             "CREATE DATABASE {name} TEMPLATE {template} {}",
             self.strategy
         );
-        connect(&cluster()).batch_execute(&create).unwrap();
+        run_in_cluster(&create).unwrap();
         let mut client = connect(&in_database(name));
         client
             .batch_execute(&format!(
-                "ALTER SCHEMA {SCHEMA} RENAME TO {name}; SET search_path = {name}"
+                "ALTER SCHEMA {SCHEMA} RENAME TO {name}; SET search_path = {name}; \
+                 SET application_name = {name}"
             ))
             .unwrap();
         client
     }
 
-    fn copy(&self, name: &str, issuer: &str) {
+    /// Makes the database `name` of it, as the commands would have made it for that issuer. A
+    /// connection into it.
+    pub fn copy(&self, name: &str, issuer: &str) -> Client {
         let mut client = self.copy_files(name);
         let installation_id: [u8; 16] = random::bytes();
         let sealers = sealers(&installation_id, issuer);
@@ -242,25 +306,20 @@ impl Template {
                 &[&&installation_id[..], &issuer],
             )
             .unwrap();
-        for (all, sealer, update) in [
-            (
-                &self.keys,
-                &sealers.signing_keys,
-                "UPDATE signing_keys SET wrapped_private = $2 WHERE kid = $1",
-            ),
-            (
-                &self.client_secrets,
-                &sealers.client_secrets,
-                "UPDATE client_secrets SET sealed_digest = $2 WHERE id = decode($1, 'hex')",
-            ),
-        ] {
-            for Sealed { row, plain } in all {
-                let sealed = sealer.seal(plain.expose());
-                let updated = transaction.execute(update, &[row, &sealed]).unwrap();
-                assert_eq!(updated, 1);
-            }
+        for Sealed { place, row, plain } in &self.sealed {
+            let SealedColumn {
+                table,
+                name,
+                sealer,
+                ..
+            } = place;
+            let update = format!("UPDATE {table} SET {name} = $2 WHERE ctid = $1::text::tid");
+            let sealed = sealer(&sealers).seal(plain.expose());
+            let updated = transaction.execute(&update, &[row, &sealed]).unwrap();
+            assert_eq!(updated, 1);
         }
         transaction.commit().unwrap();
+        client
     }
 }
 
@@ -274,16 +333,6 @@ fn strategy(client: &mut Client) -> &'static str {
     } else {
         ""
     }
-}
-
-fn opened(client: &mut Client, select: &str, sealer: &Sealer) -> Vec<Sealed> {
-    let rows = client.query(select, &[]).unwrap();
-    rows.iter()
-        .map(|row| Sealed {
-            row: row.get(0),
-            plain: SecretBytes::new(sealer.open(row.get(1)).unwrap()),
-        })
-        .collect()
 }
 
 fn sealers(installation_id: &[u8; 16], issuer: &str) -> Sealers {

@@ -20,7 +20,7 @@ use gatepost_protocol::words::instant::Instant;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A role, and the claims of all who have it.
-pub(super) struct Role {
+pub struct Role {
     name: String,
     claims: Vec<AddedClaim>,
 }
@@ -31,7 +31,7 @@ struct AddedClaim {
 }
 
 impl Role {
-    pub(super) fn of(row: &Row<'_>) -> Read<Role> {
+    pub fn of(row: &Row<'_>) -> Read<Role> {
         let claims = row.rows("AspNetRoleClaims")?;
         Ok(Role {
             name: row.required("Name")?,
@@ -47,12 +47,7 @@ fn added_claim(row: &Row<'_>) -> Read<AddedClaim> {
     Ok(AddedClaim { name, value })
 }
 
-pub(super) fn user(
-    row: &Row<'_>,
-    roles: &BTreeMap<String, Role>,
-    now: Instant,
-    to: &mut Import,
-) -> Read {
+pub fn user(row: &Row<'_>, roles: &BTreeMap<String, Role>, now: Instant, to: &mut Import) -> Read {
     let sub = row.required("Id")?;
     let username = row.text("UserName")?;
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
@@ -63,7 +58,7 @@ pub(super) fn user(
     let password_hash = password_hash.filter(|_| username.is_some());
     let lockout = Lockout::of(row, now)?;
     user.second_factor()?;
-    let is_unconfirmed = row.value("Email").is_some() && !row.flag("EmailConfirmed", true)?;
+    let is_unconfirmed = row.value("Email").is_some() && !row.flag_or("EmailConfirmed", true)?;
     let notes = [
         (
             stored.is_some() && password_hash.is_none(),
@@ -115,7 +110,7 @@ impl Lockout {
         let Some(end) = row.text("LockoutEnd")? else {
             return Ok(Lockout::None);
         };
-        if !row.flag("LockoutEnabled", true)? {
+        if !row.flag_or("LockoutEnabled", true)? {
             return Ok(Lockout::None);
         }
         Ok(match instant(&end) {
@@ -129,11 +124,11 @@ impl Lockout {
 impl Moving<'_> {
     /// The key of an app moves. Other factors do not, and a key that was never confirmed is none.
     fn second_factor(&mut self) -> Read {
-        if !self.row.flag("TwoFactorEnabled", false)? {
+        if !self.flag("TwoFactorEnabled")? {
             return Ok(());
         }
         let mut has_codes = false;
-        for token in self.row.rows("AspNetUserTokens")? {
+        for token in self.rows("AspNetUserTokens")? {
             if token.required("LoginProvider")? != "[AspNetUserStore]" {
                 continue;
             }
@@ -147,7 +142,7 @@ impl Moving<'_> {
         let other = other_factor(self.row)?;
         if !self.ours.has("totp") {
             self.note(format!("the second factor is left out: {other}"));
-            self.to.without_factor.extend(self.row.text("UserName")?);
+            self.to.without_factor.extend(self.text("UserName")?);
         }
         if has_codes {
             self.note("recovery codes are left out: people make new ones on the account page");
@@ -161,7 +156,7 @@ impl Moving<'_> {
         roles: &BTreeMap<String, Role>,
     ) -> Read<ImportedObject> {
         let mut claims = ImportedObject::default();
-        for claim in self.row.rows("AspNetUserClaims")? {
+        for claim in self.rows("AspNetUserClaims")? {
             let AddedClaim { name, value } = added_claim(&claim)?;
             claims.add_claim(&name, value);
         }
@@ -182,7 +177,7 @@ impl Moving<'_> {
     /// address in the column, and not of one in an old claim.
     fn keep_columns(&mut self, claims: &mut ImportedObject) -> Read {
         for (column, address) in [("Email", "email"), ("PhoneNumber", "phone_number")] {
-            if self.row.text(column)?.is_none() {
+            if self.text(column)?.is_none() {
                 continue;
             }
             for claim in [address.to_owned(), format!("{address}_verified")] {
@@ -199,7 +194,7 @@ impl Moving<'_> {
 
     /// The claim `role`, and the claims of each role.
     fn add_roles(&mut self, claims: &mut ImportedObject, roles: &BTreeMap<String, Role>) -> Read {
-        for id in self.row.texts("AspNetUserRoles", "RoleId")? {
+        for id in self.texts("AspNetUserRoles", "RoleId")? {
             let Some(role) = roles.get(&id) else {
                 self.note("a role is left out: it is not among AspNetRoles");
                 continue;
@@ -215,8 +210,8 @@ impl Moving<'_> {
 
 /// What is a second factor there where there is no app.
 fn other_factor(row: &Row<'_>) -> Read<&'static str> {
-    let by_mail = row.value("Email").is_some() && row.flag("EmailConfirmed", false)?;
-    let by_sms = row.value("PhoneNumber").is_some() && row.flag("PhoneNumberConfirmed", false)?;
+    let by_mail = row.value("Email").is_some() && row.flag("EmailConfirmed")?;
+    let by_sms = row.value("PhoneNumber").is_some() && row.flag("PhoneNumberConfirmed")?;
     Ok(match (by_mail, by_sms) {
         (true, true) => "codes by e-mail or SMS",
         (true, false) => "codes by e-mail",
@@ -240,7 +235,7 @@ fn claim_value(name: &str, text: String) -> Value {
 
 /// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of
 /// the salt, each four bytes; salt, key) in PHC form.
-pub(crate) fn phc(hash: &str) -> Option<String> {
+pub fn phc(hash: &str) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(hash).ok()?;
     let (prf, rounds, (salt, key)) = match bytes.split_first()? {
         (0, rest) if rest.len() == 16 + 32 => (0, 1_000, rest.split_at_checked(16)?),

@@ -5,17 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Read, Row};
-
-/// The members of the claim `address` (OpenID Connect Core §5.1.1), and what Keycloak calls them.
-const ADDRESS: [(&str, &str); 6] = [
-    ("formatted", "formatted"),
-    ("street_address", "street"),
-    ("locality", "locality"),
-    ("region", "region"),
-    ("postal_code", "postal_code"),
-    ("country", "country"),
-];
+use super::super::{Read, Row, table};
 
 /// The mappers of attributes, as far as they have been read.
 #[derive(Default)]
@@ -35,20 +25,20 @@ struct ClaimForm {
 
 impl MappedAttributes {
     /// The claim that has the attribute here.
-    pub(super) fn claim(&self, attribute: &str) -> String {
+    pub fn claim(&self, attribute: &str) -> String {
         let claim = self.claims.get(attribute);
         claim.map_or(attribute, String::as_str).to_owned()
     }
 
     /// Whether a claim of that name has its value from other attributes.
-    pub(super) fn is_taken(&self, name: &str) -> bool {
+    pub fn is_taken(&self, name: &str) -> bool {
         let mut claims = self.claims.iter();
         name == "address" && !self.address.is_empty()
             || claims.any(|(attribute, claim)| claim == name && attribute != name)
     }
 
     /// Whether the attribute is that claim from now on.
-    pub(super) fn rename(&mut self, attribute: &str, claim: &str) -> bool {
+    pub fn rename(&mut self, attribute: &str, claim: &str) -> bool {
         let is_free = !self.claims.values().any(|other| other == claim);
         if is_free && !self.claims.contains_key(attribute) {
             self.claims.insert(attribute.to_owned(), claim.to_owned());
@@ -57,21 +47,22 @@ impl MappedAttributes {
     }
 
     /// Whether the attribute has the form that this mapper gives it. The first mapper decides.
-    pub(super) fn settle_form(&mut self, attribute: &str, config: &Row<'_>) -> Read<bool> {
+    pub fn settle_form(&mut self, attribute: &str, config: &Row<'_>) -> Read<bool> {
         let form = ClaimForm {
             json_type: config
                 .text("jsonType.label")?
                 .unwrap_or_else(|| String::from("String")),
-            is_array: config.flag("multivalued", false)?,
+            is_array: config.flag("multivalued")?,
         };
         let settled = self.forms.entry(attribute.to_owned());
         Ok(*settled.or_insert_with(|| form.clone()) == form)
     }
 
     /// Whether `address` is made as this mapper makes it. The first mapper decides.
-    pub(super) fn settle_address(&mut self, config: &Row<'_>) -> Read<bool> {
+    pub fn settle_address(&mut self, config: &Row<'_>) -> Read<bool> {
         let mut address = Vec::new();
-        for (member, theirs) in ADDRESS {
+        // OpenID Connect Core §5.1.1, and what Keycloak calls them.
+        for [member, theirs, _] in table("members of the claim address") {
             let attribute = config.text(&format!("user.attribute.{theirs}"))?;
             address.push((member, attribute.unwrap_or_else(|| theirs.to_owned())));
         }
@@ -82,7 +73,7 @@ impl MappedAttributes {
     }
 
     /// The value of a claim in tokens; of several values the first, where it is no array there.
-    pub(super) fn value(&self, attribute: &str, values: &[String]) -> Value {
+    pub fn value(&self, attribute: &str, values: &[String]) -> Value {
         let unmapped = ClaimForm {
             is_array: values.len() > 1,
             ..ClaimForm::default()
@@ -95,7 +86,7 @@ impl MappedAttributes {
         typed.next().unwrap_or_default()
     }
 
-    pub(super) fn address(&self, attributes: &Row<'_>) -> Read<Value> {
+    pub fn address(&self, attributes: &Row<'_>) -> Read<Value> {
         let mut address = Map::new();
         for (member, attribute) in &self.address {
             if let Some(text) = attributes.texts(attribute, "")?.into_iter().next() {
@@ -107,7 +98,7 @@ impl MappedAttributes {
 }
 
 /// A text in the type that a mapper gives it.
-pub(super) fn typed(json_type: &str, text: &str) -> Value {
+pub fn typed(json_type: &str, text: &str) -> Value {
     let is_text = json_type.is_empty() || json_type == "String";
     let typed = match json_type {
         "boolean" => serde_json::from_str(&text.to_lowercase()),

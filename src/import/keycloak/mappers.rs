@@ -125,14 +125,13 @@ impl Mapper<'_> {
                 of_account(&member)
             }
             FULL_NAME | ADDRESS => Some(self.claim.clone()),
-            "oidc-group-membership-mapper" if self.config.flag("full.path", true)? => {
+            "oidc-group-membership-mapper" if self.config.flag_or("full.path", true)? => {
                 Some(super::GROUPS.to_owned())
             }
             "oidc-group-membership-mapper" => Some(GROUP_NAMES.to_owned()),
             // Of several roles it gave any one where it was not multivalued.
             REALM_ROLE_MAPPER
-                if self.config.flag("multivalued", false)?
-                    && self.config.value(ROLE_PREFIX).is_none() =>
+                if self.config.flag("multivalued")? && self.config.value(ROLE_PREFIX).is_none() =>
             {
                 Some(REALM_ROLES.to_owned())
             }
@@ -143,15 +142,17 @@ impl Mapper<'_> {
     /// Whether ID tokens or UserInfo have it. What is not said is not in the token there; UserInfo
     /// is as the ID token.
     fn is_for_people(&self) -> Read<bool> {
-        let is_for_id_tokens = self.config.flag("id.token.claim", false)?;
-        let is_for_userinfo = self.config.flag("userinfo.token.claim", is_for_id_tokens)?;
+        let is_for_id_tokens = self.config.flag("id.token.claim")?;
+        let is_for_userinfo = self
+            .config
+            .flag_or("userinfo.token.claim", is_for_id_tokens)?;
         Ok(is_for_id_tokens || is_for_userinfo)
     }
 
     fn tokens(&self) -> Read<Tokens> {
         Ok(Tokens {
             of_people: self.is_for_people()?,
-            access: self.config.flag("access.token.claim", false)?,
+            access: self.config.flag("access.token.claim")?,
         })
     }
 
@@ -215,7 +216,7 @@ fn unsaid_claim(kind: &str) -> &'static str {
 
 impl Moving<'_> {
     /// Reads the mappers of a scope or a client.
-    pub(super) fn mapped(&mut self) -> Read<Mapped> {
+    pub fn mapped(&mut self) -> Read<Mapped> {
         let mut mapped = Mapped::default();
         for mapper in Mapper::all_of(self.row)? {
             if mapper.is_told(self) {
@@ -330,7 +331,10 @@ pub fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read {
     let mut added = Vec::new();
     for mapper in Mapper::all_of(row)? {
         let claim = &mapper.claim;
-        if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&mut scope) {
+        // Keycloak's own mappers, in scopes that have other claims here, or none.
+        let mut its_claims = table("claims that scopes of Keycloak give");
+        let is_its = its_claims.any(|[of, given, _]| of == name && given == claim);
+        if is_its || mapper.is_told(&mut scope) {
             continue;
         }
         if mapper.is_built_in(&here, scope.to)? {
@@ -391,17 +395,3 @@ const FULL_NAME: &str = "oidc-full-name-mapper";
 const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
 const REALM_ROLE_MAPPER: &str = "oidc-usermodel-realm-role-mapper";
 const ROLE_PREFIX: &str = "usermodel.realmRoleMapping.rolePrefix";
-
-/// What Keycloak's own mappers give in scopes that have other claims here, or none.
-const ITS_CLAIMS: [(&str, &str); 10] = [
-    ("basic", "auth_time"),
-    ("microprofile-jwt", "upn"),
-    ("microprofile-jwt", "groups"),
-    ("organization", "organization"),
-    ("roles", "realm_access.roles"),
-    ("roles", "resource_access.${client_id}.roles"),
-    ("service_account", "client_id"),
-    ("service_account", "clientId"),
-    ("service_account", "clientHost"),
-    ("service_account", "clientAddress"),
-];

@@ -20,14 +20,14 @@ const ITS_ACTIONS: &str = "\
     webauthn-register webauthn-register-passwordless";
 
 /// What of the realm a user needs.
-pub(super) struct Realm<'r> {
-    pub(super) roles: &'r mut Roles,
+pub struct Realm<'r> {
+    pub roles: &'r mut Roles,
     /// Whether addresses had to be confirmed before a sign-in.
-    pub(super) confirms_addresses: bool,
+    pub confirms_addresses: bool,
 }
 
 /// Reads a user of the realm.
-pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Read {
+pub fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Read {
     let of = format!("user {}", row.required("username")?);
     let mut user = Moving::new(row, of, to);
     let claims = user.claims_of_keycloak(realm.roles)?;
@@ -77,7 +77,7 @@ impl Moving<'_> {
     /// what Keycloak would.
     fn attributes(&mut self) -> Read<ImportedObject> {
         let mut claims = ImportedObject::default();
-        let Some(attributes) = self.row.nested("attributes")? else {
+        let Some(attributes) = self.nested("attributes")? else {
             return Ok(claims);
         };
         let mut members = attributes.members.clone();
@@ -113,7 +113,7 @@ impl Moving<'_> {
 
     /// Notes what the user was to do at the next sign-in.
     fn note_actions(&mut self, confirms_addresses: bool) -> Read {
-        for action in self.row.texts("requiredActions", "")? {
+        for action in self.texts("requiredActions", "")? {
             if action == "UPDATE_PASSWORD" {
                 self.note(
                     "the password was to be changed first, and stays good here: `gatepost user \
@@ -130,8 +130,8 @@ impl Moving<'_> {
                 "was to do this at the next sign-in, and is not asked to here: {action}"
             ));
         }
-        let has_address = self.row.value("email").is_some();
-        if confirms_addresses && has_address && !self.row.flag("emailVerified", false)? {
+        let has_address = self.value("email").is_some();
+        if confirms_addresses && has_address && !self.flag("emailVerified")? {
             self.note("was to confirm the e-mail address first, and is not asked to here");
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Moving<'_> {
             self.add_factor(credential, &kind);
             return Ok(());
         }
-        if credential.flag("temporary", false)? {
+        if credential.flag("temporary")? {
             self.note(
                 "the password is left out: it was to be changed first. Run `gatepost user invite`",
             );
@@ -207,7 +207,7 @@ fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
 
 /// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
 /// is there as the bytes of a text, or in base32.
-pub(crate) fn totp(credential: &Row<'_>) -> Option<String> {
+pub fn totp(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
@@ -225,7 +225,7 @@ pub(crate) fn totp(credential: &Row<'_>) -> Option<String> {
 }
 
 /// A password in PHC form.
-pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
+pub fn phc(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let encoded = |name: &str| Some(secret.text(name)?.trim_end_matches('=').to_owned());

@@ -34,8 +34,8 @@ pub fn read(realm: &Row<'_>, to: &mut Import) -> Read {
             provider.ours.0.entry("scope").or_insert(json!("openid"));
         }
         let has_issuer = provider.ours.has("issuer");
-        let is_trusted = row.flag("trustEmail", false)?;
-        let is_link = row.flag("linkOnly", false)?;
+        let is_trusted = row.flag("trustEmail")?;
+        let is_link = row.flag("linkOnly")?;
         if is_link {
             provider.set("enabled", false);
         }

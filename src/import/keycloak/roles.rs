@@ -391,8 +391,8 @@ impl Roles {
 
 /// Whether tokens of a client name all roles that somebody has.
 pub fn names_all_roles(client: &Row<'_>) -> Read<bool> {
-    let unsaid = !client.flag("consentRequired", false)?;
-    client.flag("fullScopeAllowed", unsaid)
+    let unsaid = !client.flag("consentRequired")?;
+    client.flag_or("fullScopeAllowed", unsaid)
 }
 
 fn is_ours(name: &str) -> bool {

@@ -82,7 +82,7 @@ impl Moving<'_> {
         if mapped.identity.has(REALM_ROLES) || mapped.access.has(REALM_ROLES) {
             self.to.role_scopes.insert(name);
         }
-        self.set("description", self.row.text("description")?);
+        self.set("description", self.text("description")?);
         if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
             self.note_places(&mapped.access, &mapped.identity, &OF_PEOPLE);
             self.set("claims", mapped.identity.0);
@@ -96,7 +96,7 @@ impl Moving<'_> {
     }
 
     /// Notes the claims that the scope gave where it does not give them here.
-    pub(super) fn note_places(
+    pub fn note_places(
         &mut self,
         lost: &ImportedObject,
         given: &ImportedObject,
@@ -117,11 +117,11 @@ impl Moving<'_> {
 
     /// The scopes of a client, and those among them that it gets without asking. What its own
     /// mappers give becomes scopes that nobody else has.
-    pub(super) fn scopes(&mut self, client_id: &str, mapped: Mapped) -> Read<ClientScopes> {
-        let defaults = self.row.texts("defaultClientScopes", "")?;
+    pub fn scopes(&mut self, client_id: &str, mapped: Mapped) -> Read<ClientScopes> {
+        let defaults = self.texts("defaultClientScopes", "")?;
         let mut without_asking = BTreeSet::from_iter(defaults);
         let mut all = without_asking.clone();
-        all.extend(self.row.texts("optionalClientScopes", "")?);
+        all.extend(self.texts("optionalClientScopes", "")?);
         note_its_own(&all, self.to);
         without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
         let own = add_own(client_id, mapped, self.to);
@@ -141,7 +141,7 @@ impl Moving<'_> {
     }
 
     /// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
-    pub(super) fn note_for_some(&mut self, name: &str, roles: &BTreeSet<String>) {
+    pub fn note_for_some(&mut self, name: &str, roles: &BTreeSet<String>) {
         let roles = if roles.is_empty() {
             String::from("none")
         } else {

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::person::PersonDetails;
-use crate::statements::admin_people::{self, ActingAdmin, Person};
+use crate::statements::admin_people::{ActingAdmin, Person};
 use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
@@ -103,6 +103,10 @@ impl<'a> Administrator<'a> {
             },
             administrator: self.context.current_session.user.called(),
             ui_locales: self.context.transaction.ui_locales(),
+            catalogue: &self.context.transaction.snapshot.catalogue,
+            reach: self.reach,
+            given_roles: self.given_roles,
+            by_letter: self.context.app.letters.from().is_some(),
         }
     }
 
@@ -176,6 +180,7 @@ impl<'a> Administrator<'a> {
     /// have that `version` still.
     pub fn acting<'b>(&'b self, version: &'b str) -> ActingAdmin<'b> {
         ActingAdmin {
+            store: self.store(),
             admin: self.sub(),
             reach: self.reach,
             given_roles: &self.administration.given_roles,
@@ -193,12 +198,7 @@ impl<'a> Administrator<'a> {
     /// Those of these people who are within reach, in that order. `since` when they have one of the
     /// roles is read, too.
     pub fn people(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>> {
-        Ok(admin_people::find(
-            self.store(),
-            self.acting(""),
-            subs,
-            roles,
-        )?)
+        Ok(self.acting("").find(subs, roles)?)
     }
 
     /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that

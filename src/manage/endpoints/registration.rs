@@ -206,12 +206,15 @@ fn answer(
     }
     let token = client_token::admitted(app, request, RESOURCE, scopes)?;
     let client_id = &token.client.client.client_id;
-    let answer = if token.client.client.tenants.is_some() {
-        Err(restricted_to_tenants())
-    } else {
-        alone(app, || act(&token))
+    let answer = || {
+        if token.client.client.tenants.is_some() {
+            return Err(restricted_to_tenants());
+        }
+        // One at a time: each has a connection of its own, and all that is registered in memory.
+        let _alone = app.documents.take(PATIENCE).ok_or(Failure::Busy)?;
+        act(&token)
     };
-    let answer = answer.map_err(|failure| failure.about(client_id, None))?;
+    let answer = answer().map_err(|failure| failure.about(client_id, None))?;
     Ok(answers::json(200, &answer).about(client_id))
 }
 
@@ -223,10 +226,4 @@ fn restricted_to_tenants() -> Failure {
         detail: None,
         challenge: Some(OF_TENANTS),
     })
-}
-
-/// One at a time: each has a connection of its own, and all that is registered in memory.
-fn alone(app: &App, act: impl FnOnce() -> Result<Value>) -> Result<Value> {
-    let _alone = app.documents.take(PATIENCE).ok_or(Failure::Busy)?;
-    act()
 }

@@ -30,27 +30,10 @@ const DEEPEST: usize = 8;
 
 const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 
-/// Why a request is not answered as it wished.
-enum ScimRefusal {
-    Scim(ScimError),
-    Failed(Failure),
-}
-
-impl From<ScimError> for ScimRefusal {
-    fn from(error: ScimError) -> ScimRefusal {
-        ScimRefusal::Scim(error)
-    }
-}
-
-impl From<Failure> for ScimRefusal {
-    fn from(failure: Failure) -> ScimRefusal {
-        ScimRefusal::Failed(failure)
-    }
-}
-
-impl From<StoreError> for ScimRefusal {
-    fn from(error: StoreError) -> ScimRefusal {
-        ScimRefusal::Failed(Failure::from(error))
+impl From<ScimError> for Failure {
+    fn from(error: ScimError) -> Failure {
+        let answer = answers::noted(error_answer(&error), Reason::ScimRefused);
+        Failure::Answered(Box::new(answer))
     }
 }
 
@@ -71,40 +54,21 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response> {
     if !app.config.scim {
         return Err(not_found());
     }
-    let wanted_scope = match request.method {
-        Method::Get | Method::Head => SCIM_READ,
-        _ => SCIM_WRITE,
-    };
-    match answer(app, request, path, wanted_scope) {
-        Ok(response) => Ok(response),
-        Err(ScimRefusal::Scim(error)) => {
-            Ok(answers::noted(error_answer(&error), Reason::ScimRefused))
-        }
-        Err(ScimRefusal::Failed(failure)) => Err(failure),
-    }
-}
-
-fn answer(
-    app: &App,
-    request: &Request,
-    path: &str,
-    wanted_scope: &'static str,
-) -> Result<Response, ScimRefusal> {
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    let wanted_scope = if is_read { SCIM_READ } else { SCIM_WRITE };
     let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
     let asked = ScimRequest::new(app, request, token);
-    let is_read = matches!(request.method, Method::Get | Method::Head);
     let response = match path.split_once('/').unwrap_or((path, "")) {
         ("Users", "") => asked.handle_all()?,
         ("Users", ".search") | (".search" | "Bulk" | "Me", _) => {
-            let rule = "/ServiceProviderConfig says what is there.";
-            return Err(ScimError::plain(501, rule).into());
+            return Err(ScimError::plain(501, "/ServiceProviderConfig says what is there.").into());
         }
         ("Users", id) => asked.handle_one(id)?,
         (kind, name) if is_read => asked.described(kind, name)?,
         ("ServiceProviderConfig" | "ResourceTypes" | "Schemas", _) => {
             return Err(ScimError::plain(405, "This is only read.").into());
         }
-        (_, _) => return Err(not_found().into()),
+        (_, _) => return Err(not_found()),
     };
     Ok(response.about(&asked.client_id))
 }
@@ -131,12 +95,8 @@ impl<'a> ScimRequest<'a> {
         }
     }
 
-    fn reach(&self) -> Vec<&str> {
-        self.reach.iter().map(String::as_str).collect()
-    }
-
     /// What there is, for programs that ask before they begin (RFC 7644 §4).
-    fn described(&self, kind: &str, name: &str) -> Result<Response, ScimRefusal> {
+    fn described(&self, kind: &str, name: &str) -> Result<Response> {
         let documents: &[&str] = match kind {
             "ServiceProviderConfig" if name.is_empty() => {
                 let config = include_str!("../../../static/scim/service_provider_config.json");
@@ -149,7 +109,7 @@ impl<'a> ScimRequest<'a> {
                 include_str!("../../../static/scim/enterprise.json"),
                 include_str!("../../../static/scim/gatepost.json"),
             ],
-            _ => return Err(not_found().into()),
+            _ => return Err(not_found()),
         };
         let resource_type = kind.trim_end_matches('s');
         let mut all = Vec::new();
@@ -166,17 +126,15 @@ impl<'a> ScimRequest<'a> {
             return Ok(json_answer(200, &list));
         }
         let has_that_id = |document: &&JsonObject| id_of(document) == Some(name);
-        match all.iter().find(has_that_id) {
-            Some(document) => Ok(json_answer(200, document)),
-            None => Err(not_found().into()),
-        }
+        let document = all.iter().find(has_that_id).ok_or_else(not_found)?;
+        Ok(json_answer(200, document))
     }
 
     /// Of an attribute `tenant` the schema lists what the client may write there. Where that is
     /// nothing, there is no such attribute.
     fn name_tenants(&self, schema: &mut JsonObject) {
-        let mut tenants = self.reach();
-        tenants.retain(|name| !name.is_empty());
+        let tenants = self.reach.iter().filter(|name| !name.is_empty());
+        let tenants = Vec::from_iter(tenants.map(String::as_str));
         let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
             return;
         };
@@ -219,26 +177,26 @@ impl<'a> ScimRequest<'a> {
         match serde_json::from_slice(&self.request.body) {
             Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
             _ => {
-                let rule = "the body must be JSON, at most 8 levels deep";
-                Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
+                Err(ScimType::InvalidSyntax.because("the body must be JSON, at most 8 levels deep"))
             }
         }
     }
 
     /// Whoever sends it again after a 503 may be who has the name: that is told only where it holds
     /// for good.
-    fn taken(&self, error: StoreError) -> ScimRefusal {
+    fn taken(&self, error: StoreError) -> Failure {
         if !matches!(error, StoreError::Taken(_)) {
             return error.into();
         }
         if let Err(unconfirmed) = self.app.store.confirm() {
             return unconfirmed.into();
         }
-        ScimRefusal::Scim(ScimError {
+        let taken = ScimError {
             status: 409,
             scim_type: Some(ScimType::Uniqueness),
             detail: String::from("Somebody of this tenant has this user name, or this address."),
-        })
+        };
+        taken.into()
     }
 }
 

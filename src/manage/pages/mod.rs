@@ -3,4 +3,4 @@
 pub mod admin;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -33,27 +33,52 @@ use gatepost_server::pages::names_from_outside::{
 };
 
 const ACTION: &str = "/auth/admin/explain?x='\"<>";
-/// Every page of applications and events in one language, with `name` wherever a name from outside
-/// can stand.
-fn pages(language: Language, name: &str) -> Vec<Page> {
-    let brand = Brand {
+
+pub fn brand(name: &str) -> Brand {
+    Brand {
         name: name.to_owned(),
         logo: None,
         color: None,
         privacy_url: None,
         terms_url: None,
         help_url: None,
-    };
+    }
+}
+
+/// What is around a page of somebody who reaches everybody, and is called as the brand.
+pub fn around<'a>(
+    brand: &'a Brand,
+    catalogue: &'a Catalogue,
+    language: Language,
+) -> AdminChrome<'a> {
     let chrome = Chrome {
-        brand: &brand,
+        brand,
         texts: language.texts(),
         base_path: "/auth",
-        assets_version: name,
-        request_id: name,
+        assets_version: &brand.name,
+        request_id: &brand.name,
         least_password: 8,
     };
-    let form = PageForm {
+    AdminChrome {
+        administrator: &brand.name,
         chrome,
+        section: "applications",
+        ui_locales: "de",
+        catalogue,
+        reach: &[""],
+        given_roles: &[],
+        by_letter: true,
+    }
+}
+
+/// Every page of applications and events in one language, with `name` wherever a name from outside
+/// can stand.
+fn pages(language: Language, name: &str) -> Vec<Page> {
+    let brand = brand(name);
+    let catalogue = Catalogue::default();
+    let around = around(&brand, &catalogue, language);
+    let form = PageForm {
+        chrome: around.chrome,
         action: String::from(ACTION),
         token: String::from("TOKEN"),
     };
@@ -69,12 +94,6 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             html: markup.into_string(),
         });
     };
-    let around = AdminChrome {
-        administrator: name,
-        chrome,
-        section: "applications",
-        ui_locales: "de",
-    };
     let findings = vec![Finding::broken(name), Finding::fine(name)];
     let application = ExaminedClient {
         client: client.clone(),
@@ -82,7 +101,6 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         used_on: Some(Day(20_000)),
     };
     let next = Some(&client.client_id);
-    let catalogue = Catalogue::default();
     let people = PeoplePage {
         page: "applications/x",
         asked: PeopleAsked::default(),
@@ -95,17 +113,15 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         is_cut: false,
         next: None,
         previous: None,
-        catalogue: &catalogue,
-        given_roles: &[],
     };
     let applications = slice::from_ref(&application);
     add(
         "applications",
-        admin::applications::list_page(around, &catalogue, applications, next, &[""]),
+        admin::applications::list_page(around, applications, next),
     );
     add(
         "application",
-        application_page(around, &application, Some(10_001), &["acme"], &people),
+        application_page(around, &application, Some(10_001), &people),
     );
     let opened = [Opened {
         role: Some(name.to_owned()),
@@ -128,7 +144,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         name: name.to_owned(),
         people: 1_001,
     }];
-    add("roles", list_page(around, &catalogue, &listed, None));
+    add("roles", list_page(around, &listed, None));
     let about = json!({"scope": {"received": name, "registered": name}});
     let explained = Explained {
         findings,

@@ -47,23 +47,13 @@ named! {
     }
 }
 
-/// The attributes that are claims.
-pub(super) const CLAIMS: [(UserAttribute, &str); 14] = [
-    (UserAttribute::DisplayName, "name"),
-    (UserAttribute::GivenName, "given_name"),
-    (UserAttribute::FamilyName, "family_name"),
-    (UserAttribute::MiddleName, "middle_name"),
-    (UserAttribute::NickName, "nickname"),
-    (UserAttribute::Locale, "locale"),
-    (UserAttribute::Timezone, "zoneinfo"),
-    (UserAttribute::Email, "email"),
-    (UserAttribute::PhoneNumber, "phone_number"),
-    (UserAttribute::Roles, "role"),
-    (UserAttribute::EmployeeNumber, "employee_number"),
-    (UserAttribute::Department, "department"),
-    (UserAttribute::Division, "division"),
-    (UserAttribute::EmailVerified, "email_verified"),
-];
+/// The attributes that are claims, each with its claim.
+pub fn claims() -> impl Iterator<Item = (UserAttribute, &'static str)> {
+    include_str!("claims.txt").lines().filter_map(|line| {
+        let (path, claim) = line.split_once(' ')?;
+        Some((UserAttribute::from_name(path)?, claim))
+    })
+}
 
 /// What a user has: a string, `true` or `false`, and for roles an array of strings.
 pub type UserAttributes = BTreeMap<UserAttribute, Value>;
@@ -96,20 +86,19 @@ impl UserAttribute {
         SCHEMAS.into_iter().find(is_of).unwrap_or(USER_SCHEMA)
     }
 
-    /// Its name in its schema, and the part of it that is kept, as `emails` and `value`.
-    pub fn name(self) -> AttributeName {
+    /// Its path without the part that each of its elements has.
+    pub fn whole(self) -> &'static str {
         let path = self.as_str();
-        let below_schema = path.strip_prefix(self.schema()).unwrap_or(path);
-        let local = below_schema.trim_start_matches(':');
-        match local.split_once('.') {
-            Some((attribute, part)) => AttributeName {
-                attribute,
-                part: Some(part),
-            },
-            None => AttributeName {
-                attribute: local,
-                part: None,
-            },
+        path.strip_suffix(".value").unwrap_or(path)
+    }
+
+    /// The members of a resource that lead to it, from the outermost on: that of its extension,
+    /// that of a complex attribute, its own.
+    pub fn members(self) -> Vec<&'static str> {
+        let whole = self.whole();
+        match whole.strip_prefix(self.schema()) {
+            Some(rest) => vec![self.schema(), rest.trim_start_matches(':')],
+            None => whole.split('.').collect(),
         }
     }
 
@@ -121,7 +110,10 @@ impl UserAttribute {
         }
         match self.shape() {
             Shape::Text => self.read_text(value),
-            Shape::Flag => self.read_flag(value).map(Some),
+            Shape::Flag => {
+                let told = read_flag(value).map(|flag| Some(Value::from(flag)));
+                told.ok_or_else(|| self.invalid("must be true or false"))
+            }
             Shape::OneElement => match primary_element(value) {
                 Some(element) => self.read_text(value_of(element)),
                 None => Ok(None),
@@ -142,7 +134,7 @@ impl UserAttribute {
 
     /// What is kept of one of several elements. Entra writes the whole role as a text in JSON where
     /// its name is asked for.
-    pub(super) fn read_element(self, element: &Value) -> Result<Option<Value>> {
+    pub fn read_element(self, element: &Value) -> Result<Option<Value>> {
         let read = self.read_text(value_of(element))?;
         let Some(text) = read.as_ref().and_then(text_of_object) else {
             return Ok(read);
@@ -155,7 +147,7 @@ impl UserAttribute {
     }
 
     /// A user with very many roles would be a long row in each statement that reads them.
-    pub(super) fn check_number(self, values: &[Value]) -> Result {
+    pub fn check_number(self, values: &[Value]) -> Result {
         if values.len() > MOST_ELEMENTS {
             return Err(self.invalid("there may be 200 of them at most"));
         }
@@ -178,30 +170,20 @@ impl UserAttribute {
         Ok((!text.is_empty()).then(|| Value::from(text)))
     }
 
-    /// Entra sends `"False"`.
-    fn read_flag(self, value: &Value) -> Result<Value> {
-        let text = value.as_str().unwrap_or_default();
-        let told = value
-            .as_bool()
-            .or_else(|| text.to_ascii_lowercase().parse().ok());
-        told.map(Value::from)
-            .ok_or_else(|| self.invalid("must be true or false"))
-    }
-
-    pub(super) fn invalid(self, rule: &str) -> ScimError {
+    pub fn invalid(self, rule: &str) -> ScimError {
         ScimError::invalid_value(format!("{}: {rule}", self.as_str()))
     }
 }
 
-/// A name within a schema.
-#[derive(Clone, Copy)]
-pub struct AttributeName {
-    pub attribute: &'static str,
-    pub part: Option<&'static str>,
+/// `true` or `false`. Entra sends `"False"`.
+pub fn read_flag(value: &Value) -> Option<bool> {
+    let text = value.as_str().unwrap_or_default();
+    let by_text = text.to_ascii_lowercase().parse().ok();
+    value.as_bool().or(by_text)
 }
 
 /// Whoever sends one element alone means an array of it.
-pub(super) fn elements(value: &Value) -> &[Value] {
+pub fn elements(value: &Value) -> &[Value] {
     match value {
         Value::Array(elements) => elements,
         _ => std::slice::from_ref(value),
@@ -210,13 +192,8 @@ pub(super) fn elements(value: &Value) -> &[Value] {
 
 fn primary_element(value: &Value) -> Option<&Value> {
     let elements = elements(value);
-    let is_primary = |element: &&Value| {
-        let primary = member(element, "primary").unwrap_or(&Value::Null);
-        primary.as_bool() == Some(true)
-            || primary
-                .as_str()
-                .is_some_and(|text| text.eq_ignore_ascii_case("true"))
-    };
+    let is_primary =
+        |element: &&Value| member(element, "primary").and_then(read_flag) == Some(true);
     elements.iter().find(is_primary).or(elements.first())
 }
 
@@ -227,7 +204,7 @@ fn text_of_object(value: &Value) -> Option<&str> {
 }
 
 /// The `value` of an element; an element that is no object is its own.
-pub(super) fn value_of(element: &Value) -> &Value {
+pub fn value_of(element: &Value) -> &Value {
     if element.is_object() {
         member(element, "value").unwrap_or(&Value::Null)
     } else {
@@ -236,7 +213,7 @@ pub(super) fn value_of(element: &Value) -> &Value {
 }
 
 /// A member by its name in any case (RFC 7643 §2.1).
-pub(super) fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+pub fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let mut members = object.as_object()?.iter();
     let (_, value) = members.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
     Some(value)
@@ -263,8 +240,8 @@ mod tests {
             (UserAttribute::UserName, None),
             (UserAttribute::Password, None),
         ] {
-            let found = CLAIMS.iter().find(|(known, _)| *known == attribute);
-            assert_eq!(found.map(|(_, claim)| *claim), claim, "{attribute:?}");
+            let found = claims().find(|(known, _)| *known == attribute);
+            assert_eq!(found.map(|(_, claim)| claim), claim, "{attribute:?}");
         }
     }
 

@@ -84,7 +84,7 @@ fn is_well_formed(path: &str) -> bool {
 
 /// Whether it has elements with parts, of which the value is kept.
 fn has_elements(attribute: UserAttribute) -> bool {
-    attribute.name().part == Some("value")
+    attribute.whole() != attribute.as_str()
 }
 
 /// The attribute of that path, in any case: with its part, or without the part `value`.
@@ -92,8 +92,9 @@ pub fn attribute_at(path: &str) -> Option<UserAttribute> {
     let path = below_core(path);
     let mut all = UserAttribute::ALL.into_iter();
     all.find(|one| {
-        let is_element = has_elements(*one) && one.name().attribute.eq_ignore_ascii_case(path);
-        is_element || one.as_str().eq_ignore_ascii_case(path)
+        [one.whole(), one.as_str()]
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(path))
     })
 }
 
@@ -109,8 +110,8 @@ fn below_core(path: &str) -> &str {
 }
 
 fn invalid() -> ScimError {
-    let rule = "a path must lead to an attribute of a user that clients may write";
-    ScimError::bad_request(ScimType::InvalidPath, rule)
+    ScimType::InvalidPath
+        .because("a path must lead to an attribute of a user that clients may write")
 }
 
 #[cfg(test)]

@@ -19,6 +19,17 @@ named! {
     }
 }
 
+impl ScimType {
+    /// 400 with this `scimType`.
+    pub fn because(self, detail: impl Into<String>) -> ScimError {
+        ScimError {
+            status: 400,
+            scim_type: Some(self),
+            detail: detail.into(),
+        }
+    }
+}
+
 /// What was asked for; or why it is refused.
 pub type Result<T = (), E = ScimError> = core::result::Result<T, E>;
 
@@ -31,15 +42,6 @@ pub struct ScimError {
 }
 
 impl ScimError {
-    /// 400 with this `scimType`.
-    pub fn bad_request(scim_type: ScimType, detail: impl Into<String>) -> ScimError {
-        ScimError {
-            status: 400,
-            scim_type: Some(scim_type),
-            detail: detail.into(),
-        }
-    }
-
     /// A refusal that no `scimType` tells more of.
     pub fn plain(status: u16, detail: impl Into<String>) -> ScimError {
         ScimError {
@@ -50,7 +52,7 @@ impl ScimError {
     }
 
     pub fn invalid_value(detail: impl Into<String>) -> ScimError {
-        ScimError::bad_request(ScimType::InvalidValue, detail)
+        ScimType::InvalidValue.because(detail)
     }
 
     /// The body of the answer.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::attribute::UserAttribute;
+use super::attribute::{UserAttribute, read_flag};
 use super::attribute_path::attribute_at;
 use super::error::{Result, ScimError, ScimType};
 use crate::statements::scim_users::UserFilter;
@@ -22,24 +22,23 @@ pub fn names_somebody(filter: &UserFilter) -> bool {
 pub fn parse(text: &str) -> Result<UserFilter> {
     let mut filter = UserFilter::default();
     for comparison in comparisons(text)? {
-        add(&mut filter, comparison)?;
+        add(&mut filter, &comparison)?;
     }
     Ok(filter)
 }
 
-fn add(filter: &mut UserFilter, comparison: AttributeComparison) -> Result {
-    let AttributeComparison { path, value } = comparison;
-    if path.eq_ignore_ascii_case("id") {
-        return set(&mut filter.id, value.into_text()?);
+fn add(filter: &mut UserFilter, comparison: &AttributeComparison) -> Result {
+    if comparison.path.eq_ignore_ascii_case("id") {
+        return set(&mut filter.id, comparison.text()?);
     }
-    let place = match attribute_at(&path) {
-        Some(UserAttribute::Active) => return set(&mut filter.active, value.into_flag()?),
+    let place = match attribute_at(&comparison.path) {
+        Some(UserAttribute::Active) => return set(&mut filter.active, comparison.flag()?),
         Some(UserAttribute::UserName) => &mut filter.user_name,
         Some(UserAttribute::ExternalId) => &mut filter.external_id,
         Some(UserAttribute::Email) => &mut filter.email,
         _ => return Err(refused()),
     };
-    set(place, value.into_text()?)
+    set(place, comparison.text()?)
 }
 
 /// An attribute that is named twice would need a third answer beside "this" and "any".
@@ -55,28 +54,18 @@ fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> Result {
 pub struct AttributeComparison {
     /// As it was written; of `emails[value eq "x"]` it is `emails.value`.
     pub path: String,
-    pub value: Literal,
+    /// A text, `true` or `false`.
+    pub value: Value,
 }
 
-pub enum Literal {
-    Text(String),
-    Flag(bool),
-}
-
-impl Literal {
-    fn into_text(self) -> Result<String> {
-        match self {
-            Literal::Text(text) if !text.contains('\0') => Ok(text),
-            Literal::Text(_) | Literal::Flag(_) => Err(refused()),
-        }
+impl AttributeComparison {
+    fn text(&self) -> Result<String> {
+        let text = self.value.as_str().filter(|text| !text.contains('\0'));
+        text.map(str::to_owned).ok_or_else(refused)
     }
 
-    /// Entra sends `"False"`.
-    fn into_flag(self) -> Result<bool> {
-        match self {
-            Literal::Flag(flag) => Ok(flag),
-            Literal::Text(text) => text.to_ascii_lowercase().parse().map_err(|_| refused()),
-        }
+    fn flag(&self) -> Result<bool> {
+        read_flag(&self.value).ok_or_else(refused)
     }
 }
 
@@ -104,15 +93,12 @@ pub struct ElementFilter {
 
 pub fn element_filter(filter: &str) -> Result<ElementFilter> {
     let mut wanted = ElementFilter::default();
-    for AttributeComparison { path, value } in comparisons(filter)? {
-        if path.eq_ignore_ascii_case("value") {
-            set(&mut wanted.value, value.into_text()?)?;
-        } else if path.eq_ignore_ascii_case("type") {
-            wanted.is_of_another |= !value.into_text()?.eq_ignore_ascii_case("work");
-        } else if path.eq_ignore_ascii_case("primary") {
-            wanted.is_of_another |= !value.into_flag()?;
-        } else {
-            return Err(refused());
+    for comparison in comparisons(filter)? {
+        match comparison.path.to_ascii_lowercase().as_str() {
+            "value" => set(&mut wanted.value, comparison.text()?)?,
+            "type" => wanted.is_of_another |= !comparison.text()?.eq_ignore_ascii_case("work"),
+            "primary" => wanted.is_of_another |= !comparison.flag()?,
+            _ => return Err(refused()),
         }
     }
     Ok(wanted)
@@ -149,7 +135,7 @@ impl<'a> FilterReader<'a> {
             let wanted = element_filter(inside)?.value;
             let part = self.word();
             if part.is_empty() {
-                let value = Literal::Text(wanted.ok_or_else(refused)?);
+                let value = Value::from(wanted.ok_or_else(refused)?);
                 path.push_str(".value");
                 return Ok(AttributeComparison { path, value });
             }
@@ -186,23 +172,21 @@ impl<'a> FilterReader<'a> {
     }
 
     /// A text as JSON writes it, `true` or `false`.
-    fn literal(&mut self) -> Result<Literal> {
+    fn literal(&mut self) -> Result<Value> {
         self.rest = self.rest.trim_start();
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
         let value = values.next().and_then(Result::ok);
         let end = values.byte_offset();
         self.take(end);
-        match value {
-            Some(Value::String(text)) => Ok(Literal::Text(text)),
-            Some(Value::Bool(flag)) => Ok(Literal::Flag(flag)),
-            _ => Err(refused()),
-        }
+        let literal = value.filter(|value| value.is_string() || value.is_boolean());
+        literal.ok_or_else(refused)
     }
 }
 
 fn refused() -> ScimError {
-    let rule = "a filter compares id, userName, externalId, emails or active by eq, joined by and";
-    ScimError::bad_request(ScimType::InvalidFilter, rule)
+    ScimType::InvalidFilter.because(
+        "a filter compares id, userName, externalId, emails or active by eq, joined by and",
+    )
 }
 
 #[cfg(test)]

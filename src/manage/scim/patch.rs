@@ -6,9 +6,6 @@ use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member, v
 use super::attribute_path::{Target, target};
 use super::error::{Result, ScimError, ScimType};
 
-/// The message that a body of PATCH is.
-pub const PATCH_SCHEMA: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
-
 const MOST_OPERATIONS: usize = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,8 +76,7 @@ impl Change<'_> {
     /// sends these. What is not kept is ignored.
     fn members(&mut self, below: &str, value: &Value) -> Result {
         if self.operation == Operation::Remove {
-            let rule = "remove needs a path";
-            return Err(ScimError::bad_request(ScimType::NoTarget, rule));
+            return Err(ScimType::NoTarget.because("remove needs a path"));
         }
         let Some(members) = value.as_object() else {
             return Err(ScimError::invalid_value("value must be an object there"));
@@ -130,7 +126,7 @@ impl Change<'_> {
         };
         if after.is_none() && [UserAttribute::Active, UserAttribute::Tenant].contains(&attribute) {
             let rule = format!("{} cannot be removed", attribute.as_str());
-            return Err(ScimError::bad_request(ScimType::Mutability, rule));
+            return Err(ScimType::Mutability.because(rule));
         }
         put(self.attributes, attribute, after)
     }
@@ -145,8 +141,9 @@ impl Change<'_> {
             if self.operation == Operation::Remove {
                 return Ok(());
             }
-            let rule = "no value of the attribute is what the filter asks for";
-            return Err(ScimError::bad_request(ScimType::NoTarget, rule));
+            return Err(
+                ScimType::NoTarget.because("no value of the attribute is what the filter asks for")
+            );
         }
         let sent = match self.operation {
             Operation::Remove => None,
@@ -207,7 +204,7 @@ fn without(before: Option<&Value>, sent: Option<&Value>) -> Option<Value> {
 }
 
 fn invalid_syntax(rule: &str) -> ScimError {
-    ScimError::bad_request(ScimType::InvalidSyntax, rule)
+    ScimType::InvalidSyntax.because(rule)
 }
 
 #[cfg(test)]
@@ -232,7 +229,7 @@ mod tests {
     }
 
     fn after(operations: Value) -> Result<UserAttributes, Option<ScimType>> {
-        let body = json!({"schemas": [PATCH_SCHEMA], "Operations": operations});
+        let body = json!({"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": operations});
         patched(&alice(), &body).map_err(|error| error.scim_type)
     }
 

@@ -18,13 +18,8 @@ impl Projection {
     }
 
     pub fn shows(&self, attribute: UserAttribute) -> bool {
-        let name = attribute.name();
         let mut names = vec![attribute.as_str()];
-        if attribute.schema() == USER_SCHEMA {
-            names.push(name.attribute);
-        } else {
-            names.push(attribute.schema());
-        }
+        names.extend(attribute.members().first());
         self.has_one_of(&names)
     }
 

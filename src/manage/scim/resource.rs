@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::attribute::{
-    CLAIMS, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member,
-};
+use super::attribute::{self, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
 use super::error::{Result, ScimError, ScimType};
 use super::projection::Projection;
 use crate::statements::scim_users::ScimUser;
@@ -22,8 +20,7 @@ const PHONE_VERIFIED: &str = "phone_number_verified";
 /// Reads a resource that POST or PUT sent. What is not kept is ignored.
 pub fn read(body: &Value) -> Result<UserAttributes> {
     if !body.is_object() {
-        let rule = "the body must be an object";
-        return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
+        return Err(ScimType::InvalidSyntax.because("the body must be an object"));
     }
     let schemas = member(body, "schemas").map(elements).unwrap_or_default();
     if !schemas.iter().any(names_user) {
@@ -48,21 +45,12 @@ fn names_user(schema: &Value) -> bool {
 
 /// What a resource has for an attribute.
 fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>> {
-    let schema = attribute.schema();
-    let within = if schema == USER_SCHEMA {
-        Some(body)
-    } else {
-        object_of(attribute, member(body, schema))?
-    };
-    let name = attribute.name();
-    let value = within.and_then(|within| member(within, name.attribute));
-    match (attribute.shape(), name.part) {
-        (Shape::Text | Shape::Flag, Some(part)) => {
-            let complex = object_of(attribute, value)?;
-            Ok(complex.and_then(|complex| member(complex, part)))
-        }
-        (Shape::Text | Shape::Flag, None) | (Shape::OneElement | Shape::Elements, _) => Ok(value),
+    let mut found = Some(body);
+    for name in attribute.members() {
+        let within = object_of(attribute, found)?;
+        found = within.and_then(|within| member(within, name));
     }
+    Ok(found)
 }
 
 fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>> {
@@ -82,32 +70,28 @@ pub fn entity_tag(user: &ScimUser) -> String {
 pub fn attributes(user: &ScimUser) -> UserAttributes {
     let row = &user.row;
     let mut attributes = UserAttributes::new();
-    for (attribute, claim) in CLAIMS {
+    for (attribute, claim) in attribute::claims() {
         if let Some(value) = claim_shown(attribute, row.claims.get(claim)) {
             attributes.insert(attribute, value);
         }
     }
+    let until = row.valid_until.map(timestamp::format);
     let texts = [
-        (UserAttribute::UserName, Some(shown_username(user))),
+        // The subject stands for a user name where there is none: whoever has none signs in with an
+        // identity provider.
+        (UserAttribute::UserName, Some(row.designation())),
         (UserAttribute::ExternalId, user.external_id.as_deref()),
         (
             UserAttribute::Tenant,
             row.tenant.as_ref().map(TenantName::as_str),
         ),
+        (UserAttribute::ValidUntil, until.as_deref()),
     ];
     for (attribute, text) in texts {
         attributes.extend(text.map(|text| (attribute, Value::from(text))));
     }
-    let until = row.valid_until.map(timestamp::format);
-    attributes.extend(until.map(|text| (UserAttribute::ValidUntil, Value::from(text))));
     attributes.insert(UserAttribute::Active, Value::from(row.enabled));
     attributes
-}
-
-/// The subject stands for a user name where there is none: whoever has none signs in with an
-/// identity provider.
-fn shown_username(user: &ScimUser) -> &str {
-    user.row.designation()
 }
 
 /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
@@ -119,16 +103,10 @@ pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> JsonObj
             continue;
         }
         let schema = attribute.schema();
-        if schema == USER_SCHEMA {
-            put(&mut resource, attribute, value);
-        } else {
-            if !schemas.contains(&schema) {
-                schemas.push(schema);
-            }
-            put_below(&mut resource, schema, |extension| {
-                put(extension, attribute, value)
-            });
+        if !schemas.contains(&schema) {
+            schemas.push(schema);
         }
+        put(&mut resource, attribute, value);
     }
     resource.set("schemas", schemas);
     resource.set("id", user.row.sub.as_str());
@@ -176,8 +154,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
     let before = &user.row;
     let tenant = text(wanted, UserAttribute::Tenant);
     if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
-        let rule = "tenant cannot change";
-        return Err(ScimError::bad_request(ScimType::Mutability, rule));
+        return Err(ScimType::Mutability.because("tenant cannot change"));
     }
     let username = changed_username(user, wanted)?;
     let mut claims = claims(&attributes(user), &before.claims, wanted)?;
@@ -201,7 +178,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
 
 fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>> {
     match text(wanted, UserAttribute::UserName) {
-        Some(name) if name == shown_username(user) => Ok(user.row.username.clone()),
+        Some(name) if name == user.row.designation() => Ok(user.row.username.clone()),
         Some(name) => checked_username(name).map(Some),
         None => Err(UserAttribute::UserName.invalid("is required")),
     }
@@ -217,23 +194,20 @@ pub fn put_below(object: &mut JsonObject, name: &str, write: impl FnOnce(&mut Js
     }
 }
 
-/// Writes an attribute into an object of its schema.
-fn put(object: &mut JsonObject, attribute: UserAttribute, value: Value) {
-    let name = attribute.name();
-    let shown = match (attribute.shape(), name.part) {
-        (Shape::Text | Shape::Flag, Some(part)) => {
-            return put_below(object, name.attribute, |complex| {
-                complex.insert(part.to_owned(), value);
-            });
-        }
-        (Shape::Text | Shape::Flag, None) => value,
-        (Shape::OneElement, _) => json!([{"value": value, "type": "work", "primary": true}]),
-        (Shape::Elements, _) => {
+/// Writes an attribute into a resource.
+fn put(resource: &mut JsonObject, attribute: UserAttribute, value: Value) {
+    let shown = match attribute.shape() {
+        Shape::Text | Shape::Flag => value,
+        Shape::OneElement => json!([{"value": value, "type": "work", "primary": true}]),
+        Shape::Elements => {
             let shown = elements(&value).iter().map(|one| json!({"value": one}));
             shown.collect()
         }
     };
-    object.insert(name.attribute.to_owned(), shown);
+    match attribute.members()[..] {
+        [outer, inner] => put_below(resource, outer, |within| within.set(inner, shown)),
+        _ => resource.set(attribute.whole(), shown),
+    }
 }
 
 /// Whether it has an address that is verified, which another one did not have.
@@ -282,7 +256,7 @@ fn claims(
     if !wanted.contains_key(&UserAttribute::EmailVerified) {
         claims.remove("email_verified");
     }
-    for (attribute, claim) in CLAIMS {
+    for (attribute, claim) in attribute::claims() {
         let value = wanted.get(&attribute);
         if value == attributes.get(&attribute) {
             continue;

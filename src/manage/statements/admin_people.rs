@@ -65,36 +65,24 @@ CROSS JOIN LATERAL (
 ) AS p
 CROSS JOIN installation i ORDER BY f.place";
 
-/// Those of these people who are within reach, in that order, and since when they have one of the
-/// roles.
-pub fn find(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    subs: &[Subject],
-    roles: Option<&[&str]>,
-) -> Result<Vec<Person>> {
-    let bound = bind!(
-        FIND_PERSON,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role
-        },
-        subs,
-        roles
-    );
-    store.list(bound, |row| {
-        read!(row, Person {
-            version, used_on, has_identity, address_counts, may_be_changed, since;
-            found: current(row)?
+impl ActingAdmin<'_> {
+    /// Those of these people who are within reach, in that order, and since when they have one of
+    /// the roles.
+    pub fn find(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>> {
+        let bound = bind_acting!(FIND_PERSON, self, subs, roles);
+        self.store.list(bound, |row| {
+            read!(row, Person {
+                version, used_on, has_identity, address_counts, may_be_changed, since;
+                found: current(row)?
+            })
         })
-    })
+    }
 }
 
 /// An administrator who acts on a person.
 #[derive(Clone, Copy)]
 pub struct ActingAdmin<'a> {
+    pub store: &'a Store,
     pub admin: &'a Subject,
     pub reach: AdminReach<'a>,
     /// The only roles that the person may have, besides the registered ones that administrators
@@ -141,39 +129,35 @@ pub struct PersonChange<'a> {
     pub drops_factors: bool,
 }
 
-/// Changes a person. `false` when the administrator may not act on them, or they are no longer as
-/// they were seen, or a role cannot be given, or a new user name is the address of somebody else.
-/// `Taken` when somebody is
-/// called so.
-pub fn change(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    change: PersonChange<'_>,
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let user = change.user;
-    let bound = bind!(
-        CHANGE_PERSON,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role,
-            version
-        },
-        ..change {
-            ends_all,
-            drops_factors
-        },
-        ..user {
-            sub,
-            username,
-            enabled,
-            valid_until
-        },
-        claims = Json(&user.claims)
-    );
-    store.change(bound, audit)
+impl ActingAdmin<'_> {
+    /// Changes a person. `false` when the administrator may not act on them, or they are no longer
+    /// as they were seen, or a role cannot be given, or a new user name is the address of somebody
+    /// else. `Taken` when somebody is called so.
+    pub fn change(&self, change: PersonChange<'_>, audit: &AuditEvent<'_>) -> Result<bool> {
+        let user = change.user;
+        let bound = bind!(
+            CHANGE_PERSON,
+            ..self {
+                admin,
+                reach,
+                given_roles,
+                admin_role,
+                version
+            },
+            ..change {
+                ends_all,
+                drops_factors
+            },
+            ..user {
+                sub,
+                username,
+                enabled,
+                valid_until
+            },
+            claims = Json(&user.claims)
+        );
+        self.store.change(bound, audit)
+    }
 }
 
 const END_OF_PERSON: &str = "
@@ -185,36 +169,20 @@ WITH ended AS (
     RETURNING s.day, s.sid
 ), {called}, {audited ended} FROM ended";
 
-/// Ends one session of a person, and has its clients called. `false` as by [`change`], and where
-/// there is no such session of theirs, or it had ended.
-pub fn end_session(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    sub: &Subject,
-    sid: &Sid,
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let Some(day) = sid.day() else {
-        return Ok(false);
-    };
-    let bound = bind!(
-        END_OF_PERSON,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role,
-            version
-        },
-        sub,
-        day,
-        sid
-    );
-    let ended = store.change(bound, audit)?;
-    if ended {
-        call_late(store, slice::from_ref(sid));
+impl ActingAdmin<'_> {
+    /// Ends one session of a person, and has its clients called. `false` as by
+    /// [`ActingAdmin::change`], and where there is no such session of theirs, or it had ended.
+    pub fn end_session(&self, sub: &Subject, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool> {
+        let Some(day) = sid.day() else {
+            return Ok(false);
+        };
+        let bound = bind_acting!(END_OF_PERSON, self, version = self.version, sub, day, sid);
+        let ended = self.store.change(bound, audit)?;
+        if ended {
+            call_late(self.store, slice::from_ref(sid));
+        }
+        Ok(ended)
     }
-    Ok(ended)
 }
 
 const NOTE: &str = "
@@ -229,28 +197,24 @@ WITH person AS (
     SET last_at = excluded.last_at, expires_at = excluded.expires_at
 ), {audited person} FROM person";
 
-/// Tells the audit log of what is done for a person, as a link that is made. With pardons, no wrong
-/// password of theirs counts that came before this moment. `false` as by [`change`]: then it is not
-/// to be done.
-pub fn note(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    sub: &Subject,
-    pardons: &[FailureBucket],
-    audit: &AuditEvent<'_>,
-) -> Result<bool> {
-    let bound = bind!(
-        NOTE,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role,
-            version
-        },
-        sub,
-        buckets = sign_in_failures::names(pardons),
-        windows = sign_in_failures::windows(pardons)
-    );
-    store.change(bound, audit)
+impl ActingAdmin<'_> {
+    /// Tells the audit log of what is done for a person, as a link that is made. With pardons, no
+    /// wrong password of theirs counts that came before this moment. `false` as by
+    /// [`ActingAdmin::change`]: then it is not to be done.
+    pub fn note(
+        &self,
+        sub: &Subject,
+        pardons: &[FailureBucket],
+        audit: &AuditEvent<'_>,
+    ) -> Result<bool> {
+        let bound = bind_acting!(
+            NOTE,
+            self,
+            version = self.version,
+            sub,
+            buckets = sign_in_failures::names(pardons),
+            windows = sign_in_failures::windows(pardons)
+        );
+        self.store.change(bound, audit)
+    }
 }

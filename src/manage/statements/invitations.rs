@@ -85,34 +85,35 @@ WITH invited AS (
     SELECT count(*) AS people FROM added HAVING count(*) > 0
 ), {audited done} FROM done";
 
-/// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's, or
-/// the address of somebody that counts, or a role cannot be given.
-pub fn invite(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    tenant: Option<&TenantName>,
-    people: &[NewPerson],
-    events: &[AuditEvent<'_>],
-) -> Result {
-    let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
-    let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
-    let ends: Vec<Option<Instant>> = people.iter().map(|one| one.valid_until).collect();
-    let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
-    let bound = bind!(
-        INVITE,
-        ..acting {
-            given_roles,
-            admin_role
-        },
-        tenant = tenant_text(tenant),
-        sub = "",
-        subs,
-        usernames,
-        ends,
-        claims
-    );
-    if store.write_all_audited(bound, events)?.is_empty() {
-        return Err(StoreError::Taken(String::from("users")));
+impl ActingAdmin<'_> {
+    /// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's,
+    /// or the address of somebody that counts, or a role cannot be given.
+    pub fn invite(
+        &self,
+        tenant: Option<&TenantName>,
+        people: &[NewPerson],
+        events: &[AuditEvent<'_>],
+    ) -> Result {
+        let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
+        let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
+        let ends: Vec<Option<Instant>> = people.iter().map(|one| one.valid_until).collect();
+        let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
+        let bound = bind!(
+            INVITE,
+            ..self {
+                given_roles,
+                admin_role
+            },
+            tenant = tenant_text(tenant),
+            sub = "",
+            subs,
+            usernames,
+            ends,
+            claims
+        );
+        if self.store.write_all_audited(bound, events)?.is_empty() {
+            return Err(StoreError::Taken(String::from("users")));
+        }
+        Ok(())
     }
-    Ok(())
 }

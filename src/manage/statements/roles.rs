@@ -49,11 +49,14 @@ SELECT l.name, (SELECT count(*) FROM (
     LIMIT 1001) AS c) AS people
 FROM listed l WHERE l.place > 0 AND l.name IS NOT NULL ORDER BY l.place";
 
-/// The roles behind a name, a [`PAGE`] of them: the registered ones, those of the setting, and
-/// those that people have.
-pub fn list(store: &Store, acting: ActingAdmin<'_>, after: &str) -> Result<Vec<ListedRole>> {
-    let bound = bind!(LIST, ..acting { reach, given_roles }, after);
-    store.list(bound, |row| read!(row, ListedRole { name, people; }))
+impl ActingAdmin<'_> {
+    /// The roles behind a name, a [`PAGE`] of them: the registered ones, those of the setting, and
+    /// those that people have.
+    pub fn roles(&self, after: &str) -> Result<Vec<ListedRole>> {
+        let bound = bind!(LIST, ..self { reach, given_roles }, after);
+        self.store
+            .list(bound, |row| read!(row, ListedRole { name, people; }))
+    }
 }
 
 /// An application that is open to people with one of the roles that were asked for. The first row
@@ -127,30 +130,20 @@ WITH judged AS (
     SELECT FROM changed HAVING count(*) > 0
 ), {audited done} FROM done";
 
-/// Takes a role from people, as they were seen in one read, which found these `versions`. `false`
-/// when one is another now, or the administrator may not act on one, or one does not have it: then
-/// it is taken from nobody.
-pub fn take(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    role: &str,
-    subs: &[Subject],
-    versions: &[&str],
-    events: &[AuditEvent<'_>],
-) -> Result<bool> {
-    let bound = bind!(
-        TAKE,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role
-        },
-        role,
-        subs,
-        versions
-    );
-    Ok(!store.write_all_audited(bound, events)?.is_empty())
+impl ActingAdmin<'_> {
+    /// Takes a role from people, as they were seen in one read, which found these `versions`.
+    /// `false` when one is another now, or the administrator may not act on one, or one does not
+    /// have it: then it is taken from nobody.
+    pub fn take_role(
+        &self,
+        role: &str,
+        subs: &[Subject],
+        versions: &[&str],
+        events: &[AuditEvent<'_>],
+    ) -> Result<bool> {
+        let bound = bind_acting!(TAKE, self, role, subs, versions);
+        Ok(!self.store.write_all_audited(bound, events)?.is_empty())
+    }
 }
 
 const HOLD: &str = "
@@ -167,42 +160,30 @@ SELECT CASE WHEN :role::text = ANY(:given_roles::text[]) THEN 'setting'
             ELSE 'people' END AS hindrance
 FROM held";
 
-/// What keeps an administrator from deleting a role: a `setting` that names it, or `people`: more
-/// than 1,000 have it, or one whom they do not reach or may not change, or it is not theirs to
-/// give. Else an empty text, and the people stay as they are until the change is done.
-pub fn hold(
-    writer: &mut RegistryWriter<'_>,
-    acting: ActingAdmin<'_>,
-    role: &str,
-) -> Result<Vec<String>> {
-    let bound = bind!(
-        HOLD,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role
-        },
-        role
-    );
-    writer.reader.list(bound, |row| column(row, "hindrance"))
+impl ActingAdmin<'_> {
+    /// What keeps an administrator from deleting a role: a `setting` that names it, or `people`:
+    /// more than 1,000 have it, or one whom they do not reach or may not change, or it is not
+    /// theirs to give. Else an empty text, and the people stay as they are until the change is
+    /// done.
+    pub fn hold_role(&self, writer: &mut RegistryWriter<'_>, role: &str) -> Result<Vec<String>> {
+        let bound = bind_acting!(HOLD, self, role);
+        writer.reader.list(bound, |row| column(row, "hindrance"))
+    }
 }
 
 const CAN_BE_GIVEN: &str = "SELECT {given roles} @> to_jsonb(:roles::text[]) AS can_be_given";
 
-/// Whether an administrator may give all of these roles now.
-pub fn can_be_given(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    roles: &(impl ToSql + Sync),
-) -> Result<bool> {
-    let bound = bind!(
-        CAN_BE_GIVEN,
-        ..acting {
-            given_roles,
-            admin_role
-        },
-        roles
-    );
-    column(&store.one(bound)?, "can_be_given")
+impl ActingAdmin<'_> {
+    /// Whether an administrator may give all of these roles now.
+    pub fn may_give(&self, roles: &(impl ToSql + Sync)) -> Result<bool> {
+        let bound = bind!(
+            CAN_BE_GIVEN,
+            ..self {
+                given_roles,
+                admin_role
+            },
+            roles
+        );
+        column(&self.store.one(bound)?, "can_be_given")
+    }
 }

@@ -37,7 +37,7 @@ pub struct UserFilter {
 }
 
 /// Whom a SCIM client reaches: the users of these tenants. An empty name stands for no tenant.
-pub type Reach<'a> = &'a [&'a str];
+pub type Reach<'a> = &'a [String];
 
 const FIND_SCIM: &str = "
 SELECT u.*, {has ended}, u.xmin::text AS version FROM users u

@@ -53,6 +53,13 @@ pub fn in_text(client_id: &str) -> String {
     }
 }
 
+impl ClientId {
+    /// As text for people has it.
+    pub fn in_text(&self) -> String {
+        in_text(self.as_str())
+    }
+}
+
 impl Subject {
     /// base64url of 127 random bits. The first bit is zero, so that the text never begins with `-`,
     /// which a command would take for a flag.

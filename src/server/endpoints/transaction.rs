@@ -38,7 +38,7 @@ use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest, Visit};
 use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::acr_values::AcrValues;
 use gatepost_protocol::words::client::Client;
-use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
+use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::parameters::{self, Parameters};
@@ -114,7 +114,7 @@ impl AuthorizationTransaction {
         let Some(client_id) = self.client_id() else {
             return;
         };
-        let client = in_text(client_id.as_str());
+        let client = client_id.in_text();
         if let Some(name) = &self.request.acr_values.dropped_identity_provider {
             let name = name.escape_default();
             log::info!(

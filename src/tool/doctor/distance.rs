@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gatepost_registration::finding::Finding;
+use gatepost_registration::{broken, weak};
 use gatepost_store::worker::ALLOWANCE;
 use gatepost_store::{LEAST_FOR_A_WRITE, PROOF_OF_LIFE};
 
@@ -21,10 +22,10 @@ pub fn judged(round_trip: Duration) -> Finding {
     }
     if round_trip >= PROOF_OF_LIFE {
         let limit = PROOF_OF_LIFE.as_millis();
-        return Finding::broken(format!(
+        return broken!(
             "{taken}, and from {limit} ms an idle connection counts as dead: run Gatepost nearer \
              to it"
-        ));
+        );
     }
     let waiting = (round_trip * TRIPS).as_millis();
     let waiting_first = (round_trip * TRIPS_ON_A_NEW_CONNECTION).as_millis();
@@ -36,13 +37,13 @@ pub fn judged(round_trip: Duration) -> Finding {
     if round_trip < too_far {
         return Finding::weak(slow);
     }
-    Finding::weak(format!(
+    weak!(
         "{slow}, which from {} ms on cannot fit into the {} s of a request ({} s of them are kept \
          for the write): run Gatepost nearer to it",
         too_far.as_millis(),
         ALLOWANCE.as_secs_f32(),
         LEAST_FOR_A_WRITE.as_secs_f32()
-    ))
+    )
 }
 
 #[cfg(test)]

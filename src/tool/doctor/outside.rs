@@ -22,6 +22,7 @@ mod proofs;
 mod rsa_key_exchange;
 
 use certificate::days_left;
+use gatepost_registration::{broken, fine};
 use rsa_key_exchange::takes_rsa_key_exchange;
 
 /// No machine has this address (RFC 5737).
@@ -51,13 +52,10 @@ pub fn examine(
 ) -> CommandResult {
     let visitor = Visitor::new(config)?;
     let document = visitor.discover()?;
-    findings.push(Finding::fine(format!(
-        "{}: it answers, and is the issuer",
-        visitor.base
-    )));
+    findings.push(fine!("{}: it answers, and is the issuer", visitor.base));
     if !visitor.url.https {
-        findings.push(Finding::fine(
-            "proxy: not looked at, as this base URL is for this machine alone",
+        findings.push(fine!(
+            "proxy: not looked at, as this base URL is for this machine alone"
         ));
         return Ok(());
     }
@@ -246,9 +244,9 @@ impl Visitor<'_> {
         let Some(seen) = seen.filter(|_| told.get("lengths").is_some()) else {
             let causes =
                 "another GATEPOST_SECRET_FILE, another version, or an answer of the proxy itself";
-            return findings.push(Finding::broken(format!(
+            return findings.push(broken!(
                 "proxy: the server behind it refuses our nonce: {causes}"
-            )));
+            ));
         };
         judge_source(&told, seen, self.config, findings);
         let cookie = format!("__Host-gatepost-doctor={}", "a".repeat(LONG_FIELD));

@@ -16,6 +16,7 @@ use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::broken;
 use gatepost_registration::finding::Finding;
+use gatepost_registration::weak;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::assertions::{KeySource, verify_by};
 use gatepost_server::endpoints::token::client_authentication::{
@@ -36,9 +37,7 @@ pub fn judge(app: &App, assertion: &OwnAssertion) -> Finding {
         .and_then(|keys| verify(client, keys, jws))
         .and_then(|said| assertion::judge(&claims, expected, app.now()).map(|_| said));
     match judged {
-        Ok(said) => Finding::weak(format!(
-            "the claims of the client's assertion are good; {said}"
-        )),
+        Ok(said) => weak!("the claims of the client's assertion are good; {said}"),
         Err(AssertionProblem::Malformed) => broken(Reason::MalformedClientAssertion, None),
         Err(problem) => {
             let detail = detail(app, client, jws, &claims, problem);
@@ -164,7 +163,7 @@ fn of_workload(app: &App, client: &Client, jws: &UnverifiedJws, claims: &JsonObj
     }
     let place = format!("federated[{index}], {}", nearest.subject);
     match workload_identity::judge(claims, nearest, app.issuer(), app.now()) {
-        Ok(()) => Finding::weak(format!("it fits {place}; its signature is not looked at")),
+        Ok(()) => weak!("it fits {place}; its signature is not looked at"),
         Err(reason) => broken(reason, Some(&place)),
     }
 }

@@ -23,6 +23,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::sender::Sender;
 use gatepost_registrar::explanation::{broken, refused};
 use gatepost_registration::finding::Finding;
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::grants::extension::asked;
 use gatepost_server::endpoints::token::grants::id_jag::id_token;
@@ -62,13 +63,13 @@ fn issued_id_jag(app: &App, sender: Sender<'_>, request: &ExtensionRequest) -> J
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();
     match id_jag::judge(request, &token, user, &found.facts, sender) {
-        Ok(granted) => {
-            let gets = format!(
-                "it gets an ID-JAG for {} at {}, with the scope {}",
-                granted.resource, granted.entry.audience, granted.scope
-            );
-            Ok(Finding::fine(gets).into())
-        }
+        Ok(granted) => Ok(fine!(
+            "it gets an ID-JAG for {} at {}, with the scope {}",
+            granted.resource,
+            granted.entry.audience,
+            granted.scope
+        )
+        .into()),
         Err(error) if error.reason == Reason::InvalidTarget => {
             let mut entries = Vec::new();
             for entry in &client.id_jag {
@@ -97,11 +98,11 @@ fn exchange(app: &App, sender: Sender<'_>, request: &ExtensionRequest) -> Judged
         None => None,
     };
     let judged = match token_exchange::judge(request, &subject, actor.as_ref(), sender) {
-        Ok(exchanged) => Finding::fine(format!(
+        Ok(exchanged) => fine!(
             "it gets the scope {} for the audience {}",
             exchanged.narrowed.scope,
             exchanged.narrowed.audience.join(" ")
-        )),
+        ),
         Err(error) => broken(error.reason, error.detail.as_deref()),
     };
     let mut explained = life(app, &subject, None)?;
@@ -151,12 +152,13 @@ fn assertion(
     })?;
     let (requested, proposed) = (&request.resources, &proposal.resources);
     let narrowed = narrow(&scope, requested, proposed, sender.catalogue, sender.issuer)?;
-    let fits = format!(
+    Ok(weak!(
         "it fits the issuer {}, and gives at most the scope {}; its signature, its user, and \
          whether it was used before are not looked at",
-        issuer.issuer, narrowed.scope
-    );
-    Ok(Finding::weak(fits).into())
+        issuer.issuer,
+        narrowed.scope
+    )
+    .into())
 }
 
 /// An ID-JAG that came without the request it is for.
@@ -203,12 +205,12 @@ fn of_ours(app: &App, claims: &JsonObject) -> Finding {
     let ends = claims.get("exp").and_then(numeric_date);
     let left = ends.map_or(0, |ends| ends.seconds() - app.now().seconds());
     if left > 0 {
-        Finding::fine(format!("{whom}, where it is good for {left} s more"))
+        fine!("{whom}, where it is good for {left} s more")
     } else {
-        Finding::broken(format!(
+        broken!(
             "{whom}, and it ended {} s ago: ask for one when it is needed",
             -left
-        ))
+        )
     }
 }
 

@@ -13,6 +13,7 @@ use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::{self, Explained, broken};
 use gatepost_registration::finding::Finding;
+use gatepost_registration::fine;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::dpop::{bucket_of, read_verified};
 
@@ -99,7 +100,7 @@ impl ExaminedProof {
                 let detail = format!("{made_for}; there it needs ath, and has none");
                 explanation::broken(Reason::ProofToken, Some(&detail))
             }
-            Ok(_) => Finding::fine(format!("its proof is good: {made_for}")),
+            Ok(_) => fine!("its proof is good: {made_for}"),
         });
         findings.extend(nonce(app, &judged, client));
         self.key = Some(judged.key);
@@ -176,7 +177,7 @@ fn nonce(app: &App, proof: &DpopProof, client: Option<&Client>) -> Option<Findin
             let past = (present - OLDEST_NONCE..=after).rev();
             match bucket_of(app, nonce, past) {
                 Some(bucket) if bucket >= before => {
-                    return Some(Finding::fine("its nonce is good"));
+                    return Some(fine!("its nonce is good"));
                 }
                 Some(bucket) => {
                     let age = (present - bucket) * NONCE_SECONDS;

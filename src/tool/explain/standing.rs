@@ -8,11 +8,11 @@ use crate::statements::audit_list::{self, EventFilter};
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{LivenessFacts, given_at, session_of};
 use gatepost_protocol::words::epochs::Epochs;
-use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_registrar::explanation::Explained;
 use gatepost_registration::finding::Finding;
+use gatepost_registration::{broken, fine};
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
 use gatepost_store::Result;
@@ -45,10 +45,10 @@ fn part(
 impl Part {
     fn finding(&self, app: &App) -> Result<Finding> {
         if self.is_alive {
-            return Ok(Finding::fine(format!("alive: {}", self.what)));
+            return Ok(fine!("alive: {}", self.what));
         }
         let event = ended_by(app, self.events, &self.filter)?;
-        Ok(Finding::broken(format!("ended: {} {event}", self.what)))
+        Ok(broken!("ended: {} {event}", self.what))
     }
 }
 
@@ -71,9 +71,9 @@ pub fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
     let mut explained = about(token);
     if of_code.is_none() {
         explained.findings.push(if standing(app, token)?.0 {
-            Finding::fine("it is alive")
+            fine!("it is alive")
         } else {
-            Finding::broken("it is over")
+            broken!("it is over")
         });
         if let StandsOn::Grant(id) = token.jti.stands_on {
             let id = id.to_text();
@@ -102,7 +102,7 @@ pub fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
 fn people(token: &AccessToken, facts: &LivenessFacts, row: Option<&User>) -> Vec<Part> {
     let mut parts = vec![part(
         facts.client_enabled,
-        format!("the client {}", in_text(token.client_id.as_str())),
+        format!("the client {}", token.client_id.in_text()),
         "client_changed client_removed",
         of_client(token),
     )];

@@ -21,7 +21,7 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::{Client, GrantType};
-use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
+use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
@@ -31,6 +31,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::sender::Sender;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
 use gatepost_registration::finding::{Finding, Verdict};
+use gatepost_registration::{broken, fine, weak};
 use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};
@@ -74,10 +75,7 @@ pub fn request(app: &App, text: &str) -> Judged {
     let client = &client.client;
     let said = match &by_assertion {
         Some(assertion) => client_assertion::judge(app, assertion),
-        None => Finding::fine(format!(
-            "the client {} is proven",
-            in_text(client.client_id.as_str())
-        )),
+        None => fine!("the client {} is proven", client.client_id.in_text()),
     };
     let mut explained = about_client(client);
     let is_broken = said.verdict == Verdict::Broken;
@@ -105,7 +103,7 @@ fn unrecognised(
     let named = if reason == Reason::UnknownClientAtToken {
         format!("no such client{}", near(app, &presented.client_id)?)
     } else {
-        in_text(presented.client_id.as_str())
+        presented.client_id.in_text()
     };
     let mut explained = refused(reason, Some(&named));
     for reading in raw.into_iter().chain([presented]) {
@@ -171,12 +169,11 @@ pub fn grant(app: &App, sender: Sender<'_>, parameters: &Parameters) -> Judged {
 }
 
 fn gets(scope: &ScopeSet) -> Finding {
-    Finding::fine(format!("it gets the scope {scope}"))
+    fine!("it gets the scope {scope}")
 }
 
 fn left_out(what: &str) -> Explained {
-    let text = format!("the request is well-formed; {what} is not judged here");
-    Finding::weak(text).into()
+    weak!("the request is well-formed; {what} is not judged here").into()
 }
 
 /// Any token of ours, or an authorization code.
@@ -219,11 +216,11 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
         let neither = "we signed it, and it is neither an access token nor an ID token";
         return Err(refusal(Reason::InvalidIdTokenHint, neither));
     }
-    let foreign = format!(
+    Ok(broken!(
         "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
         extension::named(&jws)
-    );
-    Ok(Finding::broken(foreign).into())
+    )
+    .into())
 }
 
 /// An ID token: whether its client may still send it as a hint.
@@ -240,8 +237,7 @@ fn id_token(app: &App, claims: &JsonObject) -> Judged {
     } else {
         "it is good as an id_token_hint alone"
     };
-    let text = format!("we signed it, and it is no access token: {use_of_it}");
-    Ok(Finding::weak(text).into())
+    Ok(weak!("we signed it, and it is no access token: {use_of_it}").into())
 }
 
 /// An access token: beside what it stands on, whether its client would still get one.
@@ -278,7 +274,7 @@ fn redeemable(
         .narrowed(&request.resources, sender.catalogue, sender.issuer)
     {
         Ok(_) => {
-            Finding::fine("client, redirect_uri, code_verifier and resource are those of the code")
+            fine!("client, redirect_uri, code_verifier and resource are those of the code")
         }
         Err(error) => broken(error.reason, error.detail.as_deref()),
     }
@@ -300,7 +296,7 @@ fn code_alone(app: &App, code: &AuthorizationCode) -> Judged {
             )
         }
         None if app.now() >= code.expires_at => broken(Reason::CodeExpired, None),
-        None => Finding::fine("it was not redeemed"),
+        None => fine!("it was not redeemed"),
     });
     findings.extend(closed(app, &grant.client_id, &grant.user.subject)?);
     explained.extend(life(app, &grant.as_access_token(), Some(grant.epochs))?);
@@ -319,7 +315,7 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<Sender<'_>>)
     let registered = registered.ok_or_else(|| unknown("its client is gone"))?;
     let client = &registered.client;
     if sender.is_some_and(|sender| sender.client.client_id != grant.client_id) {
-        let whose = in_text(grant.client_id.as_str());
+        let whose = grant.client_id.in_text();
         return Err(unknown(&format!("it is one of {whose}")));
     }
     let presented = PresentedRefresh { handle, request };
@@ -335,12 +331,12 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<Sender<'_>>)
         }
         RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
         RefreshVerdict::Refuse(error) => broken(error.reason, error.detail.as_deref()),
-        RefreshVerdict::OldToken(_) => Finding::broken(format!(
+        RefreshVerdict::OldToken(_) => broken!(
             "there is a newer one, since {} (refresh_token_retry_window {}: a lost answer is given \
              once more for so many seconds, then it ends the grant)",
             time(grant.last_used_at),
             client.lifetimes.refresh_token_retry_window.as_secs()
-        )),
+        ),
     };
     let mut explained = Explained::from(judged);
     let key = grant.confirmation.filter(|_| !client.is_confidential());
@@ -356,9 +352,9 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<Sender<'_>>)
 /// What a thief lacks.
 fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
     let key = key?.to_text();
-    Some(Finding::fine(format!(
+    Some(fine!(
         "it is bound to the key {key}: it needs a proof of that key (DPoP)"
-    )))
+    ))
 }
 
 /// Tokens are for those to whom the client is open now.

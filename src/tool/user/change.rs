@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{judged, missing, named};
+use super::{judged, missing, typed};
 use crate::arguments::Invocation;
 use crate::input;
 use crate::operator::Operator;
@@ -60,8 +60,15 @@ fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Comma
     Ok(user)
 }
 
-/// Or disables.
-pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> CommandResult {
+pub fn enable(invocation: &Invocation) -> CommandResult {
+    set_enabled(invocation, true)
+}
+
+pub fn disable(invocation: &Invocation) -> CommandResult {
+    set_enabled(invocation, false)
+}
+
+fn set_enabled(invocation: &Invocation, enabled: bool) -> CommandResult {
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
             writer.confirm()?;
@@ -81,12 +88,13 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> CommandResult {
 }
 
 /// Until when they are there.
-pub(crate) fn until(invocation: &Invocation) -> CommandResult {
+pub fn until(invocation: &Invocation) -> CommandResult {
     let valid_until = match invocation.value(1) {
         "never" => None,
-        text => Some(valid_until(text).map_err(|rule| {
-            Failure::Usage(format!("\"{}\" {rule}; or never", text.escape_debug()))
-        })?),
+        text => Some(
+            valid_until(text)
+                .or_else(|rule| misuse(format!("\"{}\" {rule}; or never", text.escape_debug())))?,
+        ),
     };
     let text = change(invocation, |writer, user| {
         if user.valid_until == valid_until {
@@ -116,15 +124,15 @@ pub(crate) fn until(invocation: &Invocation) -> CommandResult {
 }
 
 /// Lists them, or removes one or all.
-pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let user = named(operator, invocation, invocation.value(0))?;
+pub fn factors(operator: &Operator) -> CommandResult {
+    let user = typed(operator)?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
     let (codes, factors): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
-    let is_all = invocation.has("--remove-all");
-    let (removed, left) = match invocation.option("--remove") {
-        None if !is_all => return list_factors(invocation, &factors, codes.len()),
+    let is_all = operator.has("--remove-all");
+    let (removed, left) = match operator.option("--remove") {
+        None if !is_all => return list_factors(operator, &factors, codes.len()),
         None => (None, Strength::SignedIn),
         Some(id) => {
             let (named, others): (Vec<_>, Vec<_>) =
@@ -148,7 +156,7 @@ pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> CommandRe
         "This removes second factors of {} and ends their sessions, grants and tokens.",
         user.designation()
     );
-    input::confirm(invocation, &question)?;
+    input::confirm(operator, &question)?;
     let event = user_event(
         "factor_removed",
         &user.sub,
@@ -161,10 +169,10 @@ pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> CommandRe
     if !authenticators::remove(&operator.store, &user, removed, None, &event)? {
         return refuse("the user was changed meanwhile: look again");
     }
-    say(format!(
+    say!(
         "removed; sessions, grants and tokens of {} are over",
         user.designation()
-    ))
+    )
 }
 
 fn list_factors(invocation: &Invocation, factors: &[Authenticator], codes: usize) -> CommandResult {
@@ -173,14 +181,7 @@ fn list_factors(invocation: &Invocation, factors: &[Authenticator], codes: usize
         let name = format!("{codes} left");
         rows.push(json!({"kind": FactorKind::RecoveryCode.as_str(), "name": name}));
     }
-    let columns = [
-        ("KIND", "/kind"),
-        ("ID", "/id"),
-        ("NAME", "/name"),
-        ("MADE", "/created_at"),
-        ("USED", "/used_at"),
-    ];
-    output::list(invocation, &columns, rows)
+    output::list(invocation, rows)
 }
 
 fn shown(factor: &Authenticator) -> Value {
@@ -193,21 +194,21 @@ fn shown(factor: &Authenticator) -> Value {
     })
 }
 
-pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
-    let user = operator.confirmed(named(operator, invocation, invocation.value(0)))?;
+pub fn remove(operator: &Operator) -> CommandResult {
+    let user = operator.confirmed(typed(operator))?;
     let name = user.designation();
     let sub = &user.sub;
     input::confirm(
-        invocation,
+        operator,
         &format!("This removes {name} for good; sub {sub} is never given again."),
     )?;
     operator
         .store
         .change_registry(|writer| remove_user(writer, sub))?;
-    say(format!("removed {name}; sub {sub} is never given again"))
+    say!("removed {name}; sub {sub} is never given again")
 }
 
-pub(crate) fn set(invocation: &Invocation) -> CommandResult {
+pub fn set(invocation: &Invocation) -> CommandResult {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
     say(text)
@@ -296,7 +297,7 @@ fn wanted_claims(typed: &[&str]) -> CommandResult<Vec<(String, Option<Value>)>> 
     Ok(wanted)
 }
 
-pub(crate) fn role(invocation: &Invocation) -> CommandResult {
+pub fn role(invocation: &Invocation) -> CommandResult {
     let added = invocation.every("--add");
     let removed = invocation.every("--remove");
     if let Some(role) = added
@@ -308,11 +309,7 @@ pub(crate) fn role(invocation: &Invocation) -> CommandResult {
     let roles = change(invocation, |writer, user| {
         change_roles(writer, user, &added, &removed)
     })?;
-    output::list(
-        invocation,
-        &[("ROLE", "")],
-        roles.into_iter().map(Value::from).collect(),
-    )
+    output::list(invocation, roles.into_iter().map(Value::from).collect())
 }
 
 /// Answers the roles that the user has then.
@@ -378,39 +375,37 @@ fn required(invocation: &Invocation, name: &str) -> CommandResult<String> {
     misuse(format!("{name} is required: {meaning}"))
 }
 
-pub(crate) fn link(invocation: &Invocation) -> CommandResult {
+pub fn link(invocation: &Invocation) -> CommandResult {
     let identity = identity(invocation)?;
     let operator = Operator::open(invocation)?;
     check_issuer(&operator, &identity.issuer)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+    let user = typed(&operator)?;
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, None, &event)? {
-        Linked::Added => say(format!(
+        Linked::Added => say!(
             "{} is {} at {}",
             user.designation(),
             identity.subject.escape_debug(),
             identity.issuer
-        )),
+        ),
         Linked::Taken(owner) if owner == user.sub => say("that is so already"),
-        Linked::Taken(owner) => refuse(format!(
-            "that identity is linked to the user with sub {owner}"
-        )),
+        Linked::Taken(owner) => refuse!("that identity is linked to the user with sub {owner}"),
         Linked::Nothing => refuse("that identity was unlinked meanwhile: try again"),
     }
 }
 
-pub(crate) fn unlink(invocation: &Invocation) -> CommandResult {
+pub fn unlink(invocation: &Invocation) -> CommandResult {
     let identity = identity(invocation)?;
     let operator = Operator::open(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+    let user = typed(&operator)?;
     let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
     match linked_identities::unlink(&operator.store, &link, None, &event)? {
-        Unlinked::Done => say(format!(
+        Unlinked::Done => say!(
             "{} is not {} at {} any longer",
             user.designation(),
             identity.subject.escape_debug(),
             identity.issuer
-        )),
+        ),
         Unlinked::NotTheirs | Unlinked::LastWayIn => {
             refuse("that identity is not linked to this user")
         }
@@ -432,7 +427,7 @@ fn check_issuer(operator: &Operator, issuer: &str) -> CommandResult {
     }
     let nearest = hint(issuer, known);
     let rule = "no identity provider and no assertion issuer is registered with that issuer";
-    refuse(format!("{rule}{nearest}"))
+    refuse!("{rule}{nearest}")
 }
 
 /// The issuer, or what stands for it where there is none.

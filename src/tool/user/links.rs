@@ -9,18 +9,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::named;
+use super::{named, typed};
 use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
-use crate::output::{self, CommandResult, Failure, misuse, refuse, say};
+use crate::output::{self, CommandResult, misuse, refuse, say};
 use crate::registry;
 use gatepost_protocol::login::mail_link::{self, MailLink, address_hash};
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::password_link::{
     Enrolling, LinkOrigin, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
 };
-use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registrar::events::user_event;
 use gatepost_server::config::cause;
@@ -33,23 +32,22 @@ use gatepost_store::users::UserRow;
 const MOST_OF_NAMES: u64 = 64 * 1_048_576;
 
 /// What all links of one command have in common.
-pub(crate) struct LinkMaker<'o> {
-    pub(crate) operator: &'o Operator,
+pub struct LinkMaker<'o> {
+    pub operator: &'o Operator,
     sealer: Sealer,
     installation_epoch: i64,
     /// They make a passkey, and set no password.
-    pub(crate) is_passkey: bool,
+    pub is_passkey: bool,
     /// They go to addresses that count here, and count themselves as long as those do.
     is_mailed: bool,
-    enrols: bool,
-    pub(crate) expires_at: Instant,
+    pub expires_at: Instant,
 }
 
 impl LinkMaker<'_> {
-    fn new<'o>(operator: &'o Operator, invocation: &Invocation) -> CommandResult<LinkMaker<'o>> {
-        let lifetime = lifetime(invocation)?;
-        let is_passkey = invocation.has("--passkey");
-        let is_mailed = invocation.has("--mail");
+    fn new<'o>(operator: &'o Operator) -> CommandResult<LinkMaker<'o>> {
+        let lifetime = lifetime(operator)?;
+        let is_passkey = operator.has("--passkey");
+        let is_mailed = operator.has("--mail");
         // Another master secret than the server's would make links that nobody can open.
         operator.sealers()?;
         let derived = operator.derived()?;
@@ -66,16 +64,15 @@ impl LinkMaker<'_> {
             installation_epoch: installation::epoch(&operator.store)?,
             is_passkey,
             is_mailed,
-            enrols: invocation.has("--enrol"),
             expires_at: operator.now()?.plus(lifetime),
         })
     }
 
-    pub(crate) fn link(&self, user: &UserRow) -> CommandResult<String> {
+    pub fn link(&self, user: &UserRow) -> CommandResult<String> {
         let link = PasswordLink {
             user: user.of_link(self.installation_epoch),
             factors: user.factors,
-            origin: if self.enrols {
+            origin: if self.operator.has("--enrol") {
                 LinkOrigin::With(Enrolling)
             } else {
                 LinkOrigin::Plain
@@ -114,12 +111,12 @@ impl LinkMaker<'_> {
 }
 
 /// For those who have no way of their own to sign in.
-pub(crate) fn invite(invocation: &Invocation) -> CommandResult {
+pub fn invite(invocation: &Invocation) -> CommandResult {
     for_each(invocation, false)
 }
 
 /// For those who have one.
-pub(crate) fn reset(invocation: &Invocation) -> CommandResult {
+pub fn reset(invocation: &Invocation) -> CommandResult {
     for_each(invocation, true)
 }
 
@@ -136,9 +133,9 @@ fn for_each(invocation: &Invocation, is_reset: bool) -> CommandResult {
 
 fn for_one(invocation: &Invocation, is_reset: bool) -> CommandResult {
     let operator = Operator::open(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+    let user = typed(&operator)?;
     check(invocation, &user, is_reset)?;
-    print_link(&operator, invocation, &user)
+    print_link(&operator, &user)
 }
 
 /// Whether such a link is for somebody like this.
@@ -163,20 +160,16 @@ fn check_can_sign_in(user: &UserRow) -> CommandResult {
     refuse("that user cannot sign in with a password: no user name, disabled, or out of time")
 }
 
-pub(super) fn print_link(
-    operator: &Operator,
-    invocation: &Invocation,
-    user: &UserRow,
-) -> CommandResult {
+pub fn print_link(operator: &Operator, user: &UserRow) -> CommandResult {
     check_can_sign_in(user)?;
-    check_options(operator, invocation)?;
-    let maker = LinkMaker::new(operator, invocation)?;
-    if invocation.has("--mail") {
-        return mail::send_link(&maker, invocation, user);
+    check_options(operator)?;
+    let maker = LinkMaker::new(operator)?;
+    if operator.has("--mail") {
+        return mail::send_link(&maker, user);
     }
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
-    if invocation.has("--json") {
+    if operator.has("--json") {
         say(json!({"link": address, "expires_at": end}).to_string())
     } else {
         say(address)
@@ -195,9 +188,9 @@ fn for_many(invocation: &Invocation, names: &str, file: &str, is_reset: bool) ->
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let operator = Operator::open(invocation)?;
-    check_options(&operator, invocation)?;
-    let maker = LinkMaker::new(&operator, invocation)?;
-    let people = all_named(&operator, invocation, names, is_reset)?;
+    check_options(&operator)?;
+    let maker = LinkMaker::new(&operator)?;
+    let people = all_named(&operator, names, is_reset)?;
     let mut out = new_file(file)?;
     for user in &people {
         writeln!(out, "{}\t{}", user.designation(), maker.link(user)?)?;
@@ -206,12 +199,11 @@ fn for_many(invocation: &Invocation, names: &str, file: &str, is_reset: bool) ->
     let count = people.len();
     let shown = file.escape_debug();
     let end = output::time(maker.expires_at);
-    say(format!("{count} links are in {shown}, good until {end}"))
+    say!("{count} links are in {shown}, good until {end}")
 }
 
 fn all_named(
     operator: &Operator,
-    invocation: &Invocation,
     names: BTreeSet<&str>,
     is_reset: bool,
 ) -> CommandResult<Vec<UserRow>> {
@@ -219,8 +211,8 @@ fn all_named(
     let mut seen = BTreeSet::new();
     let mut refusals = String::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        let found = named(operator, invocation, name);
-        match found.and_then(|user| check(invocation, &user, is_reset).map(|()| user)) {
+        let found = named(operator, name);
+        match found.and_then(|user| check(operator, &user, is_reset).map(|()| user)) {
             // Upper case and lower case name the same user.
             Ok(user) if !seen.insert(user.sub.clone()) => {}
             Ok(user) => people.push(user),
@@ -228,7 +220,7 @@ fn all_named(
         }
     }
     if people.is_empty() || !refusals.is_empty() {
-        return refuse(format!("{refusals}no link was made"));
+        return refuse!("{refusals}no link was made");
     }
     Ok(people)
 }
@@ -237,16 +229,16 @@ fn all_named(
 fn new_file(name: &str) -> CommandResult<File> {
     let mut options = OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(name);
-    made.map_err(|error| {
+    made.or_else(|error| {
         let name = name.escape_debug();
         let reason = cause(&error);
-        Failure::Refused(format!("{name} cannot be made: {reason}; no link was made"))
+        refuse!("{name} cannot be made: {reason}; no link was made")
     })
 }
 
-fn check_options(operator: &Operator, invocation: &Invocation) -> CommandResult {
-    let is_passkey = invocation.has("--passkey");
-    if is_passkey && invocation.has("--enrol") {
+fn check_options(operator: &Operator) -> CommandResult {
+    let is_passkey = operator.has("--passkey");
+    if is_passkey && operator.has("--enrol") {
         return misuse("--passkey does not go with --enrol");
     }
     if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
@@ -255,10 +247,7 @@ fn check_options(operator: &Operator, invocation: &Invocation) -> CommandResult 
     Ok(())
 }
 
-pub(super) fn lifetime(invocation: &Invocation) -> CommandResult<Duration> {
-    let text = invocation.option("--for").unwrap_or("72h");
-    let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
-    let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));
-    fits.map(Duration::from_secs)
-        .ok_or_else(|| Failure::usage(rule))
+pub fn lifetime(invocation: &Invocation) -> CommandResult<Duration> {
+    let seconds = invocation.seconds("--for", 30 * 86_400, "72h; at most 30d")?;
+    Ok(Duration::from_secs(seconds.unwrap_or(72 * 3_600)))
 }

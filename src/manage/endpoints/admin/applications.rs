@@ -4,7 +4,7 @@ use super::Administrator;
 use crate::endpoints::{decoded, not_found};
 use crate::pages::admin::applications::{application_page, list_page};
 use crate::statements::people_list::PeopleAsked;
-use gatepost_protocol::words::identifiers::{ClientId, TenantName, in_text};
+use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::parameters;
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::{self, UsedClient};
@@ -16,7 +16,7 @@ use gatepost_server::http::Response;
 const MOST: usize = 100;
 
 impl Administrator<'_> {
-    pub(super) fn list_applications(&self) -> Result<Response> {
+    pub fn list_applications(&self) -> Result<Response> {
         let app = self.context.app;
         let query = self.query()?;
         let after = query.bounded("after", parameters::CLIENT_ID)?;
@@ -32,12 +32,11 @@ impl Administrator<'_> {
             .iter()
             .filter_map(|used| within(app, used, reach))
             .collect();
-        let catalogue = &self.context.transaction.snapshot.catalogue;
-        Ok(self.shown(|around| list_page(around, catalogue, &shown, next, reach)))
+        Ok(self.shown(|around| list_page(around, &shown, next)))
     }
 
     /// `name` is the client's, as it stands in the path.
-    pub(super) fn show_application(&self, name: &str) -> Result<Response> {
+    pub fn show_application(&self, name: &str) -> Result<Response> {
         let app = self.context.app;
         let client_id = ClientId::new(decoded(name)?);
         // The database is not asked about made-up names.
@@ -51,7 +50,7 @@ impl Administrator<'_> {
         let permit = self.survey()?;
         let grants = applications::count_grants(&app.store, reach, &client_id)
             .inspect_err(|error| {
-                let name = in_text(client_id.as_str());
+                let name = client_id.in_text();
                 log::info!("grants of {name} were not counted: {error}");
             })
             .ok();
@@ -69,7 +68,7 @@ impl Administrator<'_> {
             ..PeopleAsked::default()
         };
         let people = self.list_people(asked)?;
-        Ok(self.shown(|around| application_page(around, &found, grants, reach, &people)))
+        Ok(self.shown(|around| application_page(around, &found, grants, &people)))
     }
 }
 

@@ -16,7 +16,7 @@ use gatepost_server::http::Response;
 const MOST: usize = 50;
 
 impl Administrator<'_> {
-    pub(super) fn show_audit_log(&self) -> Result<Response> {
+    pub fn show_audit_log(&self) -> Result<Response> {
         let query = self.query()?;
         let now = self.context.app.now();
         let asked = |name, most| Ok::<_, Reason>(query.bounded(name, most)?.unwrap_or_default());

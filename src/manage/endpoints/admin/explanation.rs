@@ -7,7 +7,7 @@ use gatepost_server::app::failure::Result;
 use gatepost_server::http::Response;
 
 impl Administrator<'_> {
-    pub(super) fn explain_refusal(&self) -> Result<Response> {
+    pub fn explain_refusal(&self) -> Result<Response> {
         let sent = match self.form {
             Some(form) => form,
             None => self.query()?,

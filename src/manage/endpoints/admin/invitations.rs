@@ -15,13 +15,12 @@ use super::links::LinkWay;
 use super::pasted_people::{note_held, read};
 use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
-    Invitation, InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine,
-    invite_page, invite_several_page, invited_page,
+    InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page,
+    invite_several_page, invited_page,
 };
 use crate::pages::admin::page_of;
-use crate::statements::admin_people::{self, Person};
+use crate::statements::admin_people::Person;
 use crate::statements::invitations::{self, NewPerson};
-use crate::statements::roles;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
@@ -72,7 +71,7 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 
 impl Administrator<'_> {
     /// Shows the form for one person, or takes it.
-    pub(super) fn invite(&self) -> Result<Response> {
+    pub fn invite(&self) -> Result<Response> {
         let undone = self.undone.map(InviteProblem::Undone);
         let Some(form) = self.form else {
             return Ok(self.draw_invitation(&Newcomer::default(), "", undone));
@@ -89,7 +88,7 @@ impl Administrator<'_> {
         let role_gone = self.lost_role(&typed.details.roles);
         let problem = undone
             .or(role_gone.map(|_| InviteProblem::RoleGone))
-            .or(InviteProblem::of(&typed, self.invitation().by_letter));
+            .or(InviteProblem::of(&typed, self.around().by_letter));
         if problem.is_some() {
             return Ok(self.draw_invitation(&typed, asked, problem));
         }
@@ -122,16 +121,6 @@ impl Administrator<'_> {
         }
     }
 
-    /// What people can be invited with.
-    fn invitation(&self) -> Invitation<'_> {
-        Invitation {
-            catalogue: &self.context.transaction.snapshot.catalogue,
-            tenants: self.reach,
-            given_roles: self.given_roles,
-            by_letter: self.context.app.letters.from().is_some(),
-        }
-    }
-
     fn draw_invitation(
         &self,
         typed: &Newcomer,
@@ -144,8 +133,8 @@ impl Administrator<'_> {
             batch: &new_batch(),
             problem,
         };
-        let invitation = self.invitation();
-        self.shown(|around| invite_page(around, &self.page_form(), invitation, drawn))
+        let form = self.page_form();
+        self.shown(|around| invite_page(around, &form, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
@@ -192,8 +181,7 @@ impl Administrator<'_> {
         new: &[NewPerson],
         held: Option<InviteProblem>,
     ) -> Result<Adding> {
-        let store = self.store();
-        let by_letter = self.invitation().by_letter;
+        let by_letter = self.around().by_letter;
         let events = new.iter().map(|new| {
             let roles = roles_of(&new.claims);
             let detail = json!({"link": true, "mail": by_letter, "new": {"role": roles}});
@@ -201,14 +189,14 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let is_added = held.is_none()
-            && match invitations::invite(store, self.acting(""), tenant, new, &events) {
+            && match self.acting("").invite(tenant, new, &events) {
                 Ok(()) => true,
                 Err(StoreError::Taken(_)) => false,
                 Err(error) => return Err(error.into()),
             };
         if !is_added {
             // By the same form, maybe, of which no standby heard.
-            store.confirm()?;
+            self.store().confirm()?;
         }
         let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
         let people = self.people(&subs, None)?;
@@ -221,14 +209,14 @@ impl Administrator<'_> {
         let roles = Vec::from_iter(new.iter().flat_map(|new| roles_of(&new.claims)));
         let problem = match held {
             Some(problem) => problem,
-            None if roles::can_be_given(store, self.acting(""), &roles)? => TAKEN,
+            None if self.acting("").may_give(&roles)? => TAKEN,
             None => InviteProblem::RoleGone,
         };
         Ok(Adding::Refused(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
-    pub(super) fn invite_several(&self) -> Result<Response> {
+    pub fn invite_several(&self) -> Result<Response> {
         let texts = self.texts();
         let new_batch = new_batch();
         let mut pasted = Pasted {
@@ -244,7 +232,7 @@ impl Administrator<'_> {
         pasted.batch = form
             .bounded("batch", parameters::OTHER)?
             .unwrap_or(&new_batch);
-        let mut lines = read(pasted.text, texts, self.invitation());
+        let mut lines = read(pasted.text, self.around());
         let unread = match lines.len() {
             0 => Some(texts.no_lines),
             many if many > MOST_PEOPLE || pasted.text.len() > LONGEST_TEXT => {
@@ -283,9 +271,8 @@ impl Administrator<'_> {
     }
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
-        let invitation = self.invitation();
         let form = self.page_form();
-        self.shown(|around| invite_several_page(around, &form, invitation, pasted))
+        self.shown(|around| invite_several_page(around, &form, pasted))
     }
 
     /// Says who was invited, and passes their links on.
@@ -306,23 +293,22 @@ impl Administrator<'_> {
             }
             invited.push(one);
         }
-        let invitation = self.invitation();
-        Ok(self.shown(|around| invited_page(around, invitation, &invited)))
+        Ok(self.shown(|around| invited_page(around, &invited)))
     }
 
     /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may
     /// have seen one: who has not come yet gets another.
     fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool> {
-        let by_letter = self.invitation().by_letter;
+        let by_letter = self.around().by_letter;
         Ok(person.is_new() && (!is_again || self.notes_link(person, by_letter)?))
     }
 
     /// Tells the audit log of a link that is made for a person, where the administrator may act on
     /// them.
-    pub(super) fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
+    pub fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
         let sub = &person.found.user.sub;
         let event = self.event("link_made", sub, json!({"mail": by_letter}));
         let acting = self.acting(&person.version);
-        Ok(admin_people::note(self.store(), acting, sub, &[], &event)?)
+        Ok(acting.note(sub, &[], &event)?)
     }
 }

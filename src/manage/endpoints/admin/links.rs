@@ -27,7 +27,7 @@ impl Administrator<'_> {
     /// Everybody else gets them where the address is verified: an administrator could write another
     /// one, and what they write has `email_verified` beside it. `None` where a letter would go to
     /// an address that may be somebody else's, and for who cannot sign in with a password.
-    pub(super) fn link_way(&self, person: &Person) -> Option<LinkWay> {
+    pub fn link_way(&self, person: &Person) -> Option<LinkWay> {
         let claims = &person.found.user.claims;
         if !person.takes_link() {
             return None;
@@ -44,7 +44,7 @@ impl Administrator<'_> {
     }
 
     /// Passes a link on, and shows the page of the person, which says how.
-    pub(super) fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response> {
+    pub fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response> {
         let around = self.around();
         let told = match way {
             LinkWay::Letter(to) => {
@@ -62,7 +62,7 @@ impl Administrator<'_> {
     }
 
     /// Leaves the letter to the lane. `false` where there were too many.
-    pub(super) fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool> {
+    pub fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool> {
         let context = self.context;
         let language = context.chrome().texts.language;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
@@ -73,7 +73,7 @@ impl Administrator<'_> {
         letters::write_about(context.app, &asked, b"links", sub, letter)
     }
 
-    pub(super) fn link_to_show(&self, person: &Person) -> String {
+    pub fn link_to_show(&self, person: &Person) -> String {
         let app = self.context.app;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
         to_pass_on(

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use crate::pages::admin::invitations::{Invitation, InviteProblem, Newcomer, PastedLine};
+use crate::pages::admin::AdminChrome;
+use crate::pages::admin::invitations::{InviteProblem, Newcomer, PastedLine};
 use crate::pages::admin::person::PersonDetails;
 use crate::statements::invitations::HeldName;
 use gatepost_server::endpoints::forms::tidy;
@@ -16,7 +17,7 @@ const HEADER_WORDS: [&str; 6] = ["name", "address", "e-mail", "user name", "role
 /// Reads the lines, and tells all that is wrong with each. Empty ones, a byte order mark and a
 /// header are skipped. Fields are separated by whichever of comma, semicolon and tab the first line
 /// has most of; quotes are those of RFC 4180.
-pub fn read(text: &str, texts: &Texts, invitation: Invitation<'_>) -> Vec<PastedLine> {
+pub fn read(text: &str, around: AdminChrome<'_>) -> Vec<PastedLine> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut separator = None;
     let mut lines = Vec::new();
@@ -26,8 +27,8 @@ pub fn read(text: &str, texts: &Texts, invitation: Invitation<'_>) -> Vec<Pasted
         }
         let is_first = separator.is_none();
         let fields = fields_of(line, *separator.get_or_insert_with(|| separator_of(line)));
-        if !(is_first && is_header(&fields, texts)) {
-            lines.push(read_line(index + 1, &fields, texts, invitation));
+        if !(is_first && is_header(&fields, around.texts)) {
+            lines.push(read_line(index + 1, &fields, around));
         }
     }
     lines
@@ -72,12 +73,8 @@ fn is_header(fields: &StringRecord, texts: &Texts) -> bool {
     !fields.is_empty() && fields.iter().all(is_word)
 }
 
-fn read_line(
-    number: usize,
-    fields: &StringRecord,
-    texts: &Texts,
-    invitation: Invitation<'_>,
-) -> PastedLine {
+fn read_line(number: usize, fields: &StringRecord, around: AdminChrome<'_>) -> PastedLine {
+    let texts = around.texts;
     let mut line = PastedLine {
         number,
         ..PastedLine::default()
@@ -101,13 +98,13 @@ fn read_line(
     if line.newcomer.details.name.is_empty() {
         line.mistakes.push(texts.name_missing.to_owned());
     }
-    if let Some(problem) = InviteProblem::of(&line.newcomer, invitation.by_letter) {
+    if let Some(problem) = InviteProblem::of(&line.newcomer, around.by_letter) {
         line.mistakes.push(problem.told(texts).1);
     }
     let roles = &mut line.newcomer.details.roles;
     let called = field(3).split('|').map(str::trim);
     for called in called.filter(|called| !called.is_empty()) {
-        match role_called(called, texts, invitation) {
+        match role_called(called, around) {
             Some(role) => roles.push(role.clone()),
             None => line.mistakes.push(texts.line_role.fill(called)),
         }
@@ -118,13 +115,9 @@ fn read_line(
 }
 
 /// The role that can be given and is called so: as it is registered, or by its name.
-fn role_called<'a>(called: &str, texts: &Texts, invitation: Invitation<'a>) -> Option<&'a String> {
-    let is_called = |role: &&String| {
-        let registered = invitation.catalogue.roles.get(role.as_str());
-        let shown = registered.map(|role| texts.language.of(&role.display_name));
-        role.as_str() == called || shown == Some(called)
-    };
-    invitation.given_roles.iter().find(is_called)
+fn role_called<'a>(called: &str, around: AdminChrome<'a>) -> Option<&'a String> {
+    let is_called = |role: &&'a String| *role == called || around.role_name(role) == called;
+    around.given_roles.iter().find(is_called)
 }
 
 /// Tells of each line whose user name or address stands in one before, or is somebody's already.
@@ -152,17 +145,18 @@ mod tests {
     use std::slice;
 
     use super::*;
+    use crate::pages::tests::{around, brand};
     use gatepost_protocol::words::catalogue::Catalogue;
     use gatepost_server::pages::language::Language;
 
     fn read_of(text: &str) -> Vec<PastedLine> {
-        let invitation = Invitation {
-            catalogue: &Catalogue::default(),
-            tenants: &[],
+        let brand = brand("");
+        let catalogue = Catalogue::default();
+        let around = AdminChrome {
             given_roles: &["sales", "staff"].map(str::to_owned),
-            by_letter: true,
+            ..around(&brand, &catalogue, Language::English)
         };
-        read(text, Language::English.texts(), invitation)
+        read(text, around)
     }
 
     fn person(number: usize, fields: [&str; 3], roles: &[&str]) -> PastedLine {

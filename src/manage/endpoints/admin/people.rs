@@ -32,7 +32,7 @@ struct Part {
 
 impl Administrator<'_> {
     /// Lists everybody, or those with the words, the role and the state that were asked for.
-    pub(super) fn find_people(&self) -> Result<Response> {
+    pub fn find_people(&self) -> Result<Response> {
         let text = |name| self.asked_for(name);
         let role = [text("role")?];
         let asked = PeopleAsked {
@@ -50,13 +50,13 @@ impl Administrator<'_> {
     }
 
     /// What the query has of that name; an empty text where it has none.
-    pub(super) fn asked_for(&self, name: &str) -> Result<&str> {
+    pub fn asked_for(&self, name: &str) -> Result<&str> {
         let text = self.query()?.bounded(name, parameters::USERNAME)?;
         Ok(text.unwrap_or_default())
     }
 
     /// The people who were asked for, from where the query says on.
-    pub(super) fn list_people<'b>(&'b self, asked: PeopleAsked<'b>) -> Result<PeoplePage<'b>> {
+    pub fn list_people<'b>(&'b self, asked: PeopleAsked<'b>) -> Result<PeoplePage<'b>> {
         let before = self.asked_for("before")?;
         let is_backward = !before.is_empty();
         let sub = if is_backward {
@@ -100,8 +100,6 @@ impl Administrator<'_> {
             is_cut: is_cut && next.is_none(),
             next,
             previous,
-            catalogue: &self.context.transaction.snapshot.catalogue,
-            given_roles: self.given_roles,
         })
     }
 

@@ -1,9 +1,9 @@
 //! One person: `/admin/people/{sub}`. What is done is judged with what is stored, and once more by
 //! the statement that writes it.
 
+use std::ops::Deref;
 use std::slice;
 
-use maud::html;
 use serde_json::{Value, json};
 
 use super::Administrator;
@@ -11,11 +11,11 @@ use super::links::LinkWay;
 use super::wrong_passwords;
 use crate::endpoints::{decoded, not_found};
 use crate::pages;
-use crate::pages::admin::Told;
 use crate::pages::admin::person::{
     PersonDetails, PersonView, WrongPasswords, dangerous_deeds, was_done,
 };
-use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
+use crate::pages::admin::{Told, not_done};
+use crate::statements::admin_people::{ActingAdmin, Person, PersonChange};
 use crate::statements::{invitations, roles};
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::roles_of;
@@ -55,7 +55,7 @@ struct Deed<'a> {
 
 impl Administrator<'_> {
     /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
-    pub(super) fn handle_person(&self, id: &str) -> Result<Response> {
+    pub fn handle_person(&self, id: &str) -> Result<Response> {
         let subject = Subject::new(decoded(id)?);
         let form = self.form.filter(|_| self.undone.is_none());
         let found = self.people(slice::from_ref(&subject), None)?.pop();
@@ -84,12 +84,12 @@ impl Administrator<'_> {
             return Ok(self
                 .shown(|around| pages::admin::person::asking_page(around, &form, person, &deed)));
         }
-        let undone = self.undone.map(|sentence| Err(html! { (sentence) }));
+        let undone = self.undone.map(not_done);
         self.draw_person(person, undone.as_ref(), None)
     }
 
     /// Whoever is out of reach is not there.
-    pub(super) fn found_person(&self, subject: &Subject) -> Result<Person> {
+    pub fn found_person(&self, subject: &Subject) -> Result<Person> {
         let person = self.people(slice::from_ref(subject), None)?.pop();
         person.ok_or_else(not_found)
     }
@@ -101,7 +101,7 @@ impl Administrator<'_> {
     }
 
     /// The page of a person, with what was done or was not; `typed` was not saved.
-    pub(super) fn draw_person(
+    pub fn draw_person(
         &self,
         person: &Person,
         told: Option<&Told>,
@@ -109,7 +109,6 @@ impl Administrator<'_> {
     ) -> Result<Response> {
         let InSession {
             app,
-            transaction,
             current_session,
             ..
         } = self.context;
@@ -121,21 +120,26 @@ impl Administrator<'_> {
         let language = self.texts().language.tag();
         let opened = roles::opened(&app.store, Some(&user.sub), &tenants, &roles, language)?;
         let view = PersonView {
+            form: &self.page_form(),
             person,
             opened: &opened,
-            catalogue: &transaction.snapshot.catalogue,
             factors: &factors,
             sessions: &sessions,
             bound_sessions: app.config.bound_sessions,
             current_session: &current_session.row,
             wrong_passwords: self.wrong_passwords(person)?,
-            by_letter: app.letters.from().is_some(),
-            given_roles: self.given_roles,
             told,
             typed,
         };
-        let form = self.page_form();
-        Ok(self.shown(|around| pages::admin::person::page(around, &form, view)))
+        Ok(self.shown(|around| pages::admin::person::page(around, view)))
+    }
+}
+
+impl<'a> Deref for Deed<'a> {
+    type Target = Administrator<'a>;
+
+    fn deref(&self) -> &Administrator<'a> {
+        self.administrator
     }
 }
 
@@ -165,9 +169,9 @@ impl Deed<'_> {
 
     /// Says what was not done. What was typed to be saved stays in the form.
     fn not_done(&self, person: &Person, sentence: &str) -> Result<Response> {
-        let told = Err(html! { (sentence) });
+        let told = not_done(sentence);
         let typed = Some(&self.typed).filter(|_| self.decision == "save");
-        self.administrator.draw_person(person, Some(&told), typed)
+        self.draw_person(person, Some(&told), typed)
     }
 
     /// The same, and why to the log.
@@ -181,19 +185,16 @@ impl Deed<'_> {
     /// The page, as everything is stored now. What was done before is confirmed. That, or that
     /// somebody else was faster, is told only where it holds for good.
     fn after(&self, done: bool) -> Result<Response> {
-        let administrator = self.administrator;
         if !done {
-            administrator.store().confirm()?;
+            self.store().confirm()?;
         }
-        let person = administrator.found_person(&self.user.sub)?;
+        let person = self.found_person(&self.user.sub)?;
         if done || self.was_done(&person)? {
             let told = Ok(was_done(self.texts, &person, self.decision));
-            return administrator.draw_person(&person, Some(&told), None);
+            return self.draw_person(&person, Some(&told), None);
         }
-        let store = administrator.store();
-        let acting = administrator.acting("");
-        let can_be_given = roles::can_be_given(store, acting, &self.typed.roles)?;
-        let sentence = if can_be_given {
+        let acting = self.administrator.acting("");
+        let sentence = if acting.may_give(&self.typed.roles)? {
             self.texts.changed_meanwhile
         } else {
             self.texts.role_gone
@@ -205,17 +206,13 @@ impl Deed<'_> {
     /// Whether somebody did before what the form asks for.
     fn was_done(&self, person: &Person) -> Result<bool> {
         let user = &person.found.user;
-        let administrator = self.administrator;
         Ok(match self.decision {
             "enable" => user.enabled,
             "disable" => !user.enabled,
             "save" => self.typed == PersonDetails::stored(user),
-            "let_try" => administrator
-                .wrong_passwords(person)?
-                .locked_until
-                .is_none(),
+            "let_try" => self.wrong_passwords(person)?.locked_until.is_none(),
             "end_session" => {
-                let store = administrator.store();
+                let store = self.store();
                 let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
                 found.is_some_and(|session| session.ended_at.is_some())
             }
@@ -241,14 +238,13 @@ impl Deed<'_> {
         event: &str,
         detail: Value,
     ) -> Result<Response> {
-        let event = self.administrator.event(event, &user.sub, detail);
+        let event = self.event(event, &user.sub, detail);
         let change = PersonChange {
             user,
             ends_all,
             drops_factors,
         };
-        let store = self.administrator.store();
-        let done = admin_people::change(store, self.acting(), change, &event)?;
+        let done = self.acting().change(change, &event)?;
         self.after(done)
     }
 
@@ -275,34 +271,31 @@ impl Deed<'_> {
 
     /// Tells the person at the address that they had.
     fn notify(&self, change: AccountChange) {
-        let context = self.administrator.context;
+        let context = self.context;
         let by = context.current_session.user.called();
         let presentation = context.presentation();
         notices::send_by_administrator(context.app, &presentation, self.user, change, by);
     }
 
     fn end_session(&self) -> Result<Response> {
-        let administrator = self.administrator;
         let sid = self.sid()?;
         let sub = &self.user.sub;
         let event = AuditEvent {
             sid: Some(&sid),
-            ..administrator.event("session_ended", sub, json!({}))
+            ..self.event("session_ended", sub, json!({}))
         };
-        let store = administrator.store();
-        let done = admin_people::end_session(store, self.acting(), sub, &sid, &event)?;
+        let done = self.acting().end_session(sub, &sid, &event)?;
         self.after(done)
     }
 
     /// A link for a new password. The second factors stay.
     fn reset(&self) -> Result<Response> {
-        let administrator = self.administrator;
-        let Some(way) = administrator.link_way(self.person) else {
+        let Some(way) = self.link_way(self.person) else {
             return self.refuse(self.texts.no_confirmed_address, Reason::NoConfirmedAddress);
         };
         let by_letter = matches!(way, LinkWay::Letter(_));
-        if administrator.notes_link(self.person, by_letter)? {
-            administrator.pass_link_on(self.person, &way)
+        if self.notes_link(self.person, by_letter)? {
+            self.pass_link_on(self.person, &way)
         } else {
             self.after(false)
         }
@@ -310,9 +303,8 @@ impl Deed<'_> {
 
     /// Name, address, end and roles.
     fn save(&self) -> Result<Response> {
-        let administrator = self.administrator;
         let typed = &self.typed;
-        if administrator.lost_role(&typed.roles).is_some() {
+        if self.lost_role(&typed.roles).is_some() {
             return self.not_done(self.person, self.texts.role_gone);
         }
         let before = self.user;
@@ -370,7 +362,7 @@ impl Deed<'_> {
         let renames = self.form.was_sent("also_username")
             && user.username.as_deref() == Some(before)
             && !address.is_empty();
-        let store = self.administrator.store();
+        let store = self.store();
         let sub = self.user.sub.as_str();
         let held = invitations::held(store, user.tenant.as_ref(), &[address], sub)?;
         if held.values().any(|address| address.is_held) {
@@ -396,8 +388,7 @@ impl Deed<'_> {
 
     /// Has their wrong passwords until now count no more.
     fn let_try(&self) -> Result<Response> {
-        let administrator = self.administrator;
-        let InSession { app, request, .. } = administrator.context;
+        let InSession { app, request, .. } = self.context;
         let found = &self.person.found;
         let sub = &found.user.sub;
         if self.was_done(self.person)? {
@@ -408,9 +399,9 @@ impl Deed<'_> {
             let reason = Reason::TooManySignInFailures;
             return Ok(answers::turned_away(page, reason, letters::HOUR));
         }
-        let event = administrator.event("lock_out_ended", sub, json!({}));
+        let event = self.event("lock_out_ended", sub, json!({}));
         let pardons = wrong_passwords::pardons(app, found, request.source);
-        let done = admin_people::note(&app.store, self.acting(), sub, &pardons, &event)?;
+        let done = self.acting().note(sub, &pardons, &event)?;
         self.after(done)
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use maud::html;
 use serde_json::json;
 
 use super::Administrator;
 use crate::endpoints::decoded;
-use crate::pages::admin::Told;
-use crate::pages::admin::people::{PeoplePage, role_name};
+use crate::pages::admin::people::PeoplePage;
 use crate::pages::admin::person::PersonDetails;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
+use crate::pages::admin::{Told, not_done};
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
@@ -25,19 +24,18 @@ use gatepost_server::pages::frame::{about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
-    pub(super) fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
+    pub fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
         let after = self.query()?.bounded("after", parameters::CLIENT_ID)?;
         let _permit = self.survey()?;
-        let listed = roles::list(self.store(), self.acting(""), after.unwrap_or_default())?;
-        let catalogue = &self.context.transaction.snapshot.catalogue;
-        Ok(self.shown(|around| list_page(around, catalogue, &listed, told)))
+        let listed = self.acting("").roles(after.unwrap_or_default())?;
+        Ok(self.shown(|around| list_page(around, &listed, told)))
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
-    pub(super) fn handle_role(&self, name: &str) -> Result<Response> {
+    pub fn handle_role(&self, name: &str) -> Result<Response> {
         let role = &*decoded(name)?;
         let told = match (self.undone, self.form) {
-            (Some(sentence), _) => Some(Err(html! { (sentence) })),
+            (Some(sentence), _) => Some(not_done(sentence)),
             (None, Some(form)) => Some(match form.single("decision")? {
                 Some("take") => self.take_role(role, form)?,
                 Some("delete") => match self.delete_role(role)? {
@@ -84,9 +82,8 @@ impl Administrator<'_> {
         let texts = self.texts();
         let ticked: BTreeSet<&str> = form.all("person").collect();
         if ticked.is_empty() {
-            return Ok(Err(html! { (texts.nobody_ticked) }));
+            return Ok(not_done(texts.nobody_ticked));
         }
-        let store = self.store();
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
         let people = self.people(&subs, None)?;
         let events = people.iter().map(|person| {
@@ -98,9 +95,9 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let versions = Vec::from_iter(people.iter().map(|person| person.version.as_str()));
-        if !roles::take(store, self.acting(""), role, &subs, &versions, &events)? {
-            store.confirm()?;
-            return Ok(Err(html! { (texts.role_changed_meanwhile) }));
+        if !self.acting("").take_role(role, &subs, &versions, &events)? {
+            self.store().confirm()?;
+            return Ok(not_done(texts.role_changed_meanwhile));
         }
         let names = people.iter().map(|person| person.found.user.called());
         Ok(Ok(done(about(texts.role_was_taken, &joined(", ", names)))))
@@ -110,11 +107,11 @@ impl Administrator<'_> {
     fn delete_role(&self, role: &str) -> Result<Told> {
         let texts = self.texts();
         self.store().change_registry(|writer| {
-            for hindrance in roles::hold(writer, self.acting(""), role)? {
+            for hindrance in self.acting("").hold_role(writer, role)? {
                 match hindrance.as_str() {
                     "" => {}
-                    "setting" => return Ok(Err(html! { (texts.role_in_setting) })),
-                    _ => return Ok(Err(html! { (texts.role_for_operator) })),
+                    "setting" => return Ok(not_done(texts.role_in_setting)),
+                    _ => return Ok(not_done(texts.role_for_operator)),
                 }
             }
             // Only whoever reaches everybody may hear of all clients.
@@ -131,8 +128,7 @@ impl Administrator<'_> {
             });
             unregister(writer, role)?;
             while take_role(writer, role)? > 0 {}
-            let catalogue = &self.context.transaction.snapshot.catalogue;
-            let name = role_name(self.around(), catalogue, role);
+            let name = self.around().role_name(role);
             Ok(Ok(done(about(texts.role_was_deleted, name))))
         })
     }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::users::single;
-use super::{LIST_RESPONSE, ScimRefusal, ScimRequest};
+use super::{LIST_RESPONSE, ScimRequest};
 use crate::scim::error::{ScimError, ScimType};
 use crate::scim::filter;
 use crate::scim::projection::Projection;
@@ -16,7 +15,7 @@ use crate::statements::scim_users::{self, PageStart, ScimUser, UserFilter};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::json::{JsonObject, SetMember};
 use gatepost_protocol::words::parameters::Parameters;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::http::Response;
 
 /// Of a page.
@@ -47,9 +46,9 @@ struct Cursor {
 }
 
 impl<'a> ListRequest<'a> {
-    pub fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>, ScimRefusal> {
+    pub fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>> {
         let query = asked.query()?;
-        let filter = match single(query, "filter")? {
+        let filter = match query.single("filter")? {
             Some(text) => filter::parse(text)?,
             None => UserFilter::default(),
         };
@@ -63,7 +62,7 @@ impl<'a> ListRequest<'a> {
             after: None,
             projection: asked.projection()?,
         };
-        list.after = match single(query, "cursor")? {
+        list.after = match query.single("cursor")? {
             Some(cursor) => Some(list.opened(cursor)?),
             // An empty one asks for the first page.
             None => query.was_sent("cursor").then(PageStart::default),
@@ -84,14 +83,12 @@ impl<'a> ListRequest<'a> {
                     skipped: 0,
                 })
             }
-            _ => {
-                let rule = "cursor must come from nextCursor, with the same filter";
-                Err(ScimError::bad_request(ScimType::InvalidCursor, rule))
-            }
+            _ => Err(ScimType::InvalidCursor
+                .because("cursor must come from nextCursor, with the same filter")),
         }
     }
 
-    pub fn answer(&self) -> Result<Response, ScimRefusal> {
+    pub fn answer(&self) -> Result<Response> {
         // Lists are long reads, and sign-ins need the connections.
         let permit = self.asked.app.scim_lists.take(Duration::ZERO);
         let _permit = permit.ok_or(Failure::Busy)?;
@@ -100,18 +97,17 @@ impl<'a> ListRequest<'a> {
         }
         match &self.after {
             Some(start) => self.page_after(start),
-            None if self.filter.active.is_some() => {
-                let rule = "active alone is a filter for pages by cursor";
-                Err(ScimError::bad_request(ScimType::InvalidFilter, rule).into())
-            }
+            None if self.filter.active.is_some() => Err(ScimType::InvalidFilter
+                .because("active alone is a filter for pages by cursor")
+                .into()),
             None => self.page_by_number(),
         }
     }
 
     /// A few users: one, mostly.
-    fn named(&self) -> Result<Response, ScimRefusal> {
-        let reach = self.asked.reach();
-        let all = scim_users::look_up(&self.asked.app.store, &reach, &self.filter, MOST_USERS)?;
+    fn named(&self) -> Result<Response> {
+        let ScimRequest { app, reach, .. } = self.asked;
+        let all = scim_users::look_up(&app.store, reach, &self.filter, MOST_USERS)?;
         let members = self.numbered(json!(all.len()));
         let skipped = usize::try_from(self.first - 1).unwrap_or(usize::MAX);
         let page: Vec<ScimUser> = all
@@ -122,28 +118,27 @@ impl<'a> ListRequest<'a> {
         Ok(self.listed(&page, members))
     }
 
-    fn page_by_number(&self) -> Result<Response, ScimRefusal> {
-        let store = &self.asked.app.store;
-        let reach = self.asked.reach();
+    fn page_by_number(&self) -> Result<Response> {
+        let ScimRequest { app, reach, .. } = self.asked;
         let start = PageStart {
             skipped: self.first - 1,
             ..PageStart::default()
         };
-        let total = scim_users::count(store, &reach)?;
-        let page = scim_users::page(store, &reach, &start, self.count)?;
+        let total = scim_users::count(&app.store, reach)?;
+        let page = scim_users::page(&app.store, reach, &start, self.count)?;
         let members = self.numbered(json!(total));
         Ok(self.listed(&page, members))
     }
 
-    fn page_after(&self, start: &PageStart) -> Result<Response, ScimRefusal> {
+    fn page_after(&self, start: &PageStart) -> Result<Response> {
         let active = self.filter.active;
         let most = if active.is_some() {
             MOST_LOOKED_AT
         } else {
             self.count
         };
-        let ScimRequest { app, .. } = self.asked;
-        let users = scim_users::page(&app.store, &self.asked.reach(), start, most)?;
+        let ScimRequest { app, reach, .. } = self.asked;
+        let users = scim_users::page(&app.store, reach, start, most)?;
         let mut has_more = number_of(&users) == most;
         let mut page = Vec::new();
         let mut last = None;
@@ -201,8 +196,8 @@ fn number_of(users: &[ScimUser]) -> i64 {
     i64::try_from(users.len()).unwrap_or(i64::MAX)
 }
 
-fn number(query: &Parameters, name: &str) -> Result<Option<i64>, ScimRefusal> {
-    let Some(text) = single(query, name)? else {
+fn number(query: &Parameters, name: &str) -> Result<Option<i64>> {
+    let Some(text) = query.single(name)? else {
         return Ok(None);
     };
     let number = text.parse().ok();

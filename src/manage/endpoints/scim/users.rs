@@ -3,8 +3,8 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use super::ScimRequest;
 use super::list::ListRequest;
-use super::{ScimRefusal, ScimRequest};
 use crate::endpoints::decoded;
 use crate::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
 use crate::scim::error::ScimError;
@@ -23,7 +23,7 @@ use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::app::letters::{AccountChange, AskedBy, Errand};
 use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::links::to_pass_on;
@@ -41,7 +41,7 @@ const TRIES: u32 = 3;
 
 impl ScimRequest<'_> {
     /// `/Users`
-    pub(super) fn handle_all(&self) -> Result<Response, ScimRefusal> {
+    pub fn handle_all(&self) -> Result<Response> {
         match self.request.method {
             Method::Get | Method::Head => ListRequest::read(self)?.answer(),
             Method::Post => self.create(),
@@ -50,7 +50,7 @@ impl ScimRequest<'_> {
     }
 
     /// `/Users/{id}`, where `id` is the subject.
-    pub(super) fn handle_one(&self, id: &str) -> Result<Response, ScimRefusal> {
+    pub fn handle_one(&self, id: &str) -> Result<Response> {
         let subject = Subject::new(decoded(id).map_err(|_| unknown())?);
         // Before anything is written: a query that is wrong.
         self.projection()?;
@@ -74,7 +74,7 @@ impl ScimRequest<'_> {
         }
     }
 
-    fn create(&self) -> Result<Response, ScimRefusal> {
+    fn create(&self) -> Result<Response> {
         let wanted = resource::read(&self.body()?)?;
         let mut new = resource::new_user(Subject::of_random(random::bytes()), &wanted)?;
         new.tenant = self.tenant_of_new(new.tenant)?;
@@ -172,7 +172,7 @@ impl ScimRequest<'_> {
         &self,
         subject: &Subject,
         wanted: impl Fn(&ScimUser) -> Result<UserAttributes, ScimError>,
-    ) -> Result<Response, ScimRefusal> {
+    ) -> Result<Response> {
         // A further try needs no other one.
         let mut hash = None;
         for _ in 0..TRIES {
@@ -192,9 +192,12 @@ impl ScimRequest<'_> {
                 let asks_for_password = attributes.contains_key(&UserAttribute::Password)
                     && self.scope.contains(SET_PASSWORD);
                 if asks_for_password && !takes_password && !self.disables_by_put(&attributes) {
-                    let rule = "The password of an administrator, or of somebody with a second \
-                                factor or without a user name, is not set here.";
-                    return Err(ScimError::plain(403, rule).into());
+                    return Err(ScimError::plain(
+                        403,
+                        "The password of an administrator, or of somebody with a second \
+                                factor or without a user name, is not set here.",
+                    )
+                    .into());
                 }
                 // Whoever repeats a change is told so only where the first one holds for good.
                 self.app.store.confirm()?;
@@ -220,9 +223,8 @@ impl ScimRequest<'_> {
             } else {
                 vec![event]
             };
-            let reach = self.reach();
             let written =
-                scim_users::update(&self.app.store, &reach, &after, hash.as_ref(), &events);
+                scim_users::update(&self.app.store, &self.reach, &after, hash.as_ref(), &events);
             if let Some(user) = written.map_err(|error| self.taken(error))? {
                 self.tell_old_address(&before, &after);
                 return self.shown(&user);
@@ -258,8 +260,10 @@ impl ScimRequest<'_> {
         }
         if resource::verifies_more_than(&after.row, &before.row) && !sets_passwords {
             // A letter to it would set their password.
-            let rule = "Only a token with scim.password makes an address of somebody verified.";
-            return Err(ScimError::plain(403, rule));
+            return Err(ScimError::plain(
+                403,
+                "Only a token with scim.password makes an address of somebody verified.",
+            ));
         }
         Ok(after)
     }
@@ -282,7 +286,7 @@ impl ScimRequest<'_> {
         notices::notify(self.app, &self.asked_by(), &noticed, AccountChange::Address);
     }
 
-    fn remove(&self, subject: &Subject) -> Result<Response, ScimRefusal> {
+    fn remove(&self, subject: &Subject) -> Result<Response> {
         for _ in 0..TRIES {
             let user = match self.found(subject) {
                 Ok(user) => user,
@@ -299,7 +303,7 @@ impl ScimRequest<'_> {
             }
             let event = self.event("user_removed", subject, json!({"by": "scim"}));
             let version = Some(user.version.as_str());
-            if scim_users::remove(&self.app.store, &self.reach(), subject, version, &event)? {
+            if scim_users::remove(&self.app.store, &self.reach, subject, version, &event)? {
                 return Ok(Response::empty(204).header("Cache-Control", "no-store"));
             }
         }
@@ -311,8 +315,8 @@ impl ScimRequest<'_> {
         self.app.drop_admin_roles(self.request, "SCIM", claims);
     }
 
-    fn found(&self, subject: &Subject) -> Result<ScimUser, ScimRefusal> {
-        let user = scim_users::find(&self.app.store, &self.reach(), subject)?;
+    fn found(&self, subject: &Subject) -> Result<ScimUser> {
+        let user = scim_users::find(&self.app.store, &self.reach, subject)?;
         Ok(user.ok_or_else(unknown)?)
     }
 
@@ -336,7 +340,7 @@ impl ScimRequest<'_> {
 
     /// The hash of a password that was sent, where the client may set passwords; elsewhere it is
     /// left out: Okta sends one always.
-    fn new_password(&self, wanted: &UserAttributes) -> Result<Option<SecretText>, ScimRefusal> {
+    fn new_password(&self, wanted: &UserAttributes) -> Result<Option<SecretText>> {
         let Some(password) = text(wanted, UserAttribute::Password) else {
             return Ok(None);
         };
@@ -363,22 +367,21 @@ impl ScimRequest<'_> {
         }
     }
 
-    fn shown(&self, user: &ScimUser) -> Result<Response, ScimRefusal> {
+    fn shown(&self, user: &ScimUser) -> Result<Response> {
         let resource = resource::show(user, &self.location(&user.row.sub), &self.projection()?);
         Ok(self.with_address(super::json_answer(200, &resource), user))
     }
 
     /// What the query asks to be shown.
-    pub(super) fn projection(&self) -> Result<Projection, ScimRefusal> {
+    pub fn projection(&self) -> Result<Projection> {
         let query = self.query()?;
-        let attributes = single(query, "attributes")?;
-        let excluded = single(query, "excludedAttributes")?;
+        let attributes = query.single("attributes")?;
+        let excluded = query.single("excludedAttributes")?;
         Ok(Projection::new(attributes, excluded))
     }
 
-    pub(super) fn query(&self) -> Result<&Parameters, ScimRefusal> {
-        let query = self.request.query_parameters();
-        Ok(query.map_err(Failure::from)?)
+    pub fn query(&self) -> Result<&Parameters> {
+        Ok(self.request.query_parameters()?)
     }
 
     fn with_address(&self, response: Response, user: &ScimUser) -> Response {
@@ -388,7 +391,7 @@ impl ScimRequest<'_> {
     }
 
     /// An imported subject may hold a slash.
-    pub(super) fn location(&self, subject: &Subject) -> String {
+    pub fn location(&self, subject: &Subject) -> String {
         let id = utf8_percent_encode(subject.as_str(), NON_ALPHANUMERIC);
         self.address(&format!("Users/{id}"))
     }
@@ -412,16 +415,10 @@ fn of_admin() -> ScimError {
     ScimError::plain(403, "Of an administrator only active is written here.")
 }
 
-pub fn single<'a>(query: &'a Parameters, name: &str) -> Result<Option<&'a str>, ScimRefusal> {
-    query
-        .single(name)
-        .map_err(|reason| ScimRefusal::Failed(Failure::from(reason)))
-}
-
 fn unknown() -> ScimError {
     ScimError::plain(404, "There is no such user.")
 }
 
-fn not_allowed() -> ScimRefusal {
-    ScimRefusal::Scim(ScimError::plain(405, "The method is not allowed here."))
+fn not_allowed() -> Failure {
+    ScimError::plain(405, "The method is not allowed here.").into()
 }

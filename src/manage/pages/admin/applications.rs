@@ -3,9 +3,8 @@
 
 use maud::{Markup, html};
 
-use crate::pages::admin::people::{PeoplePage, listing, role_name};
-use crate::pages::admin::{AdminChrome, page_of};
-use gatepost_protocol::words::catalogue::Catalogue;
+use crate::pages::admin::AdminChrome;
+use crate::pages::admin::people::{PeoplePage, listing};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
@@ -14,15 +13,13 @@ use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::pages::moment::on_day;
 
 /// All of them, in the order of their names; with `next`, there are more behind that name. Of
-/// tenants, those within `reach` are named.
+/// tenants, those within reach are named.
 pub fn list_page(
     around: AdminChrome<'_>,
-    catalogue: &Catalogue,
     applications: &[ExaminedClient],
     next: Option<&ClientId>,
-    reach: &[&str],
 ) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let card = html! {
         p { a href=(around.address("explain")) { (texts.why_refused) } }
         @if applications.is_empty() {
@@ -32,7 +29,7 @@ pub fn list_page(
                 @for one in applications {
                     li {
                         p { (headline(around, one)) }
-                        (facts(around, catalogue, one, None, reach))
+                        (facts(around, one, None))
                     }
                 }
             }
@@ -45,9 +42,7 @@ pub fn list_page(
 fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
     let client = &application.client;
     html! {
-        a href=(around.address(&page_of("applications", client.client_id.as_str()))) {
-            bdi { (around.chrome.name_of(client)) }
-        }
+        (around.link_to("applications", client.client_id.as_str(), around.name_of(client)))
         " " (grade(&application.findings))
     }
 }
@@ -58,15 +53,14 @@ pub fn application_page(
     around: AdminChrome<'_>,
     application: &ExaminedClient,
     grants: Option<i64>,
-    reach: &[&str],
     people: &PeoplePage<'_>,
 ) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let ExaminedClient {
         client, findings, ..
     } = application;
     let card = html! {
-        (facts(around, people.catalogue, application, grants, reach))
+        (facts(around, application, grants))
         @if client.allowed_roles.is_some() {
             h2 { (texts.may_open_it) }
             (listing(around, people))
@@ -76,12 +70,12 @@ pub fn application_page(
             (told(findings))
         }
     };
-    let name = around.chrome.name_of(client);
+    let name = around.name_of(client);
     around.document_beside(false, name, &grade(findings), &card)
 }
 
 /// Findings are in English, whatever the language of the page is.
-pub(super) fn told(findings: &[Finding]) -> Markup {
+pub fn told(findings: &[Finding]) -> Markup {
     html! {
         ul .items lang="en" {
             @for finding in findings {
@@ -104,14 +98,8 @@ fn grade(findings: &[Finding]) -> Markup {
     badge(worst.unwrap_or(Verdict::Fine))
 }
 
-fn facts(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    application: &ExaminedClient,
-    grants: Option<i64>,
-    reach: &[&str],
-) -> Markup {
-    let texts = around.chrome.texts;
+fn facts(around: AdminChrome<'_>, application: &ExaminedClient, grants: Option<i64>) -> Markup {
+    let texts = around.texts;
     let client = &application.client;
     html! {
         p .hint { bdi { (client.client_id) } }
@@ -135,33 +123,29 @@ fn facts(
             dt { (texts.scopes) }
             dd { @for scope in client.scope.iter() { bdi { (scope) } " " } }
             dt { (texts.who_may_use) }
-            dd { (who_may_use(around, catalogue, client, reach)) }
+            dd { (who_may_use(around, client)) }
         }
     }
 }
 
-fn who_may_use(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    client: &Client,
-    reach: &[&str],
-) -> Markup {
-    let texts = around.chrome.texts;
+fn who_may_use(around: AdminChrome<'_>, client: &Client) -> Markup {
+    let texts = around.texts;
     let roles = client.allowed_roles.as_ref();
-    let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
+    let is_reached = |tenant: &str| around.reach.contains(&tenant);
+    let is_known = |tenant: &&TenantName| is_reached("") || is_reached(tenant.as_str());
     html! {
         @if roles.is_none() && client.tenants.is_none() {
             span .badge .warning { (texts.everybody) }
         }
         @if let Some(roles) = roles {
-            (texts.roles) @for role in roles { br; bdi { (role_name(around, catalogue, role)) } }
+            (texts.roles) @for role in roles { br; bdi { (around.role_name(role)) } }
         }
         @if let Some(tenants) = &client.tenants {
             @if roles.is_some() { br; }
             (texts.organisation)
             @for tenant in tenants.iter().filter(is_known) {
                 br;
-                bdi { (catalogue.tenant_name(tenant.as_str())) }
+                bdi { (around.catalogue.tenant_name(tenant.as_str())) }
             }
         }
     }

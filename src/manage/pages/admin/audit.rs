@@ -27,7 +27,7 @@ pub struct AuditPage<'a> {
 }
 
 pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let card = html! {
         (week_picture(around, page.hours))
         (around.search_form("audit", &search_fields(around, &page.search)))
@@ -62,7 +62,7 @@ fn before(around: AdminChrome<'_>, search: &AuditSearch<'_>, event: &SeenEvent) 
 }
 
 fn search_fields(around: AdminChrome<'_>, search: &AuditSearch<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let AuditSearch {
         event,
         person,
@@ -92,7 +92,7 @@ fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {
     let others = [&row.sub, &row.client_id, &row.source, &row.request_id];
     html! {
         p { (sentence(around, event, &detail)) }
-        p .hint { (at(around.chrome.texts, Template("{}"), row.at)) }
+        p .hint { (at(around.texts, Template("{}"), row.at)) }
         details .hint {
             summary { (word(around, "details")) }
             p { strong lang="en" { (row.event) } }

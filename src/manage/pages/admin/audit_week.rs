@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::audit_words::word;
-use crate::pages::admin::AdminChrome;
+use crate::pages::admin::{AdminChrome, table};
 use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
@@ -55,7 +55,7 @@ pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
                     @let day = Day(hour.hour / 24);
                     @let written = timestamp::format_day(day);
                     @let address = around.address_with("audit", &[("day", &written)]);
-                    @let name = day_in_words(around.chrome.texts, day);
+                    @let name = day_in_words(around.texts, day);
                     li {
                         a href=(address) aria-label=(name) {
                             (written.rsplit('-').next().unwrap_or_default().trim_start_matches('0'))
@@ -71,8 +71,8 @@ pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
             }
             details {
                 summary { (word(around, "table")) }
-                p .hint { (around.chrome.texts.counted_hourly) }
-                (table(around, hours))
+                p .hint { (around.texts.counted_hourly) }
+                (hours_table(around, hours))
             }
         }
     }
@@ -100,26 +100,21 @@ fn bar(class: &str, place: usize, y: i64, height: i64) -> Markup {
     }
 }
 
-fn table(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
+fn hours_table(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
     let heads = ["hour", "sign-ins", "failures", "further", "turned-away"];
+    let heads = heads.map(|head| word(around, head));
     let begin = |hour: i32| Instant::from_seconds(i64::from(hour) * 3_600);
-    html! {
-        table .people {
-            thead { tr { @for head in heads { th scope="col" { (word(around, head)) } } } }
-            tbody {
-                @for hour in hours.iter().rev() {
-                    tr {
-                        th scope="row" {
-                            (at(around.chrome.texts, Template("{}"), begin(hour.hour)))
-                        }
-                        @if let Some(counts) = &hour.counts {
-                            @for n in counts { td { (n) } }
-                        } @else {
-                            td colspan="4" { (word(around, "not-counted")) }
-                        }
-                    }
+    let rows = html! {
+        @for hour in hours.iter().rev() {
+            tr {
+                th scope="row" { (at(around.texts, Template("{}"), begin(hour.hour))) }
+                @if let Some(counts) = &hour.counts {
+                    @for n in counts { td { (n) } }
+                } @else {
+                    td colspan="4" { (word(around, "not-counted")) }
                 }
             }
         }
-    }
+    };
+    table(&heads, &rows)
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::pages::admin::{AdminChrome, page_of};
+use crate::pages::admin::AdminChrome;
 use crate::statements::audit_log::SeenEvent;
 use gatepost_protocol::words::json::Members;
 
@@ -18,16 +18,16 @@ pub fn text(lines: &'static str, name: &str) -> Option<&'static str> {
 }
 
 /// What the page says in its language. The name begins with `@` in the file.
-pub(super) fn word(around: AdminChrome<'_>, name: &str) -> &'static str {
-    let language = around.chrome.texts.language;
+pub fn word(around: AdminChrome<'_>, name: &str) -> &'static str {
+    let language = around.texts.language;
     text(language.events(), &format!("@{name}")).unwrap_or_default()
 }
 
 /// An event as a sentence, with links to whom and what it names.
-pub(super) fn sentence(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value) -> Markup {
+pub fn sentence(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value) -> Markup {
     let by = detail.text("by").unwrap_or_default();
     let name = sentence_name(&event.row.event, detail);
-    let lines = around.chrome.texts.language.events();
+    let lines = around.texts.language.events();
     let of_whom = text(lines, &format!("{name}/{by}"));
     let sentence = of_whom.or_else(|| text(lines, name)).unwrap_or(name);
     let mut pieces = sentence.split('{');
@@ -67,9 +67,7 @@ fn in_place(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value, place: &
     };
     html! {
         @match (id, name) {
-            (Some(id), Some(name)) => {
-                a href=(around.address(&page_of(page, id))) { bdi { (name) } }
-            }
+            (Some(id), Some(name)) => (around.link_to(page, id, name)),
             (Some(id), None) => bdi { (id) },
             (None, _) => (word(around, &format!("no-{place}"))),
         }

@@ -17,7 +17,7 @@ pub fn explain_page(
     drawn_again: bool,
     explained: Option<&Explained>,
 ) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let card = html! {
         (session_changed(texts, drawn_again))
         @if let Some(Explained { findings, about }) = explained {
@@ -39,7 +39,7 @@ pub fn explain_page(
 
 /// What was sent beside what is registered.
 fn compared(around: AdminChrome<'_>, name: &str, member: &Value) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let both = [(texts.sent, "received"), (texts.registered, "registered")];
     html! {
         p { strong { (name) } }

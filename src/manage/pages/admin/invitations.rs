@@ -2,12 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::pages::admin::people::{role_choices, role_name, roles_had};
+use crate::pages::admin::people::{role_choices, roles_had};
 use crate::pages::admin::person::{PersonDetails, name_field, until_field};
-use crate::pages::admin::{AdminChrome, choice, page_of};
+use crate::pages::admin::{AdminChrome, choice, table};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
-use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_server::pages::account::AccountProblem;
 use gatepost_server::pages::frame::{
@@ -15,16 +14,6 @@ use gatepost_server::pages::frame::{
 };
 use gatepost_server::pages::join::JoinProblem;
 use gatepost_server::pages::texts::Texts;
-
-/// What somebody can be invited with.
-#[derive(Clone, Copy)]
-pub struct Invitation<'a> {
-    pub catalogue: &'a Catalogue,
-    /// An empty name stands for no tenant.
-    pub tenants: &'a [&'a str],
-    pub given_roles: &'a [String],
-    pub by_letter: bool,
-}
 
 /// Somebody who is to be invited.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -92,13 +81,8 @@ pub struct InviteForm<'a> {
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
 /// `batch`, `username`, `name`, `address`, `until`, `tenant`, and any number of `role` and
 /// `offered`.
-pub fn invite_page(
-    around: AdminChrome<'_>,
-    form: &PageForm<'_>,
-    invitation: Invitation<'_>,
-    drawn: InviteForm<'_>,
-) -> Markup {
-    let texts = around.chrome.texts;
+pub fn invite_page(around: AdminChrome<'_>, form: &PageForm<'_>, drawn: InviteForm<'_>) -> Markup {
+    let texts = around.texts;
     let InviteForm {
         typed,
         tenant,
@@ -116,7 +100,7 @@ pub fn invite_page(
         roles,
     } = &typed.details;
     let card = html! {
-        p .lead { (invite_hint(texts, invitation.by_letter)) }
+        p .lead { (invite_hint(around)) }
         @if let Some((field, sentence)) = &told {
             (field_problem(texts, field.or(Some("username")), sentence))
         }
@@ -133,13 +117,13 @@ pub fn invite_page(
             div .field {
                 label for="new-address" { (texts.email_address) }
                 input #new-address type="email" name="address" value=(address) maxlength="254"
-                    required[invitation.by_letter] autocomplete="off" dir="auto"
+                    required[around.by_letter] autocomplete="off" dir="auto"
                     aria-invalid=[is_wrong("new-address")]
                     aria-describedby=[described("new-address")];
             }
             (until_field(texts, until, wrong == Some("until")))
-            (tenant_field(texts, invitation, tenant))
-            (role_choices(around, invitation.catalogue, invitation.given_roles, roles))
+            (tenant_field(around, tenant))
+            (role_choices(around, roles))
             (submit(texts.invite))
         }))
     };
@@ -150,23 +134,22 @@ pub fn invite_page(
 }
 
 /// How somebody gets their first link.
-pub(super) fn invite_hint(texts: &Texts, by_letter: bool) -> &'static str {
-    if by_letter {
-        texts.invite_by_letter
+pub fn invite_hint(around: AdminChrome<'_>) -> &'static str {
+    if around.by_letter {
+        around.texts.invite_by_letter
     } else {
-        texts.invite_by_link
+        around.texts.invite_by_link
     }
 }
 
-fn tenant_field(texts: &Texts, invitation: Invitation<'_>, chosen: &str) -> Markup {
-    let catalogue = invitation.catalogue;
-    let tenants = invitation.tenants.iter().map(|tenant| match *tenant {
-        "" => ("", texts.none),
-        name => (name, catalogue.tenant_name(name)),
+fn tenant_field(around: AdminChrome<'_>, chosen: &str) -> Markup {
+    let tenants = around.reach.iter().map(|tenant| match *tenant {
+        "" => ("", around.texts.none),
+        name => (name, around.catalogue.tenant_name(name)),
     });
     html! {
-        @if invitation.tenants.len() > 1 {
-            (choice("tenant", texts.organisation, chosen, tenants))
+        @if around.reach.len() > 1 {
+            (choice("tenant", around.texts.organisation, chosen, tenants))
         }
     }
 }
@@ -196,20 +179,19 @@ pub struct Pasted<'a> {
 pub fn invite_several_page(
     around: AdminChrome<'_>,
     form: &PageForm<'_>,
-    invitation: Invitation<'_>,
     pasted: Pasted<'_>,
 ) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     // The address says that a long text is coming.
     let form = PageForm {
         action: around.address_with("invite-several", &[("form_token", &form.token)]),
         ..form.clone()
     };
-    let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
+    let some_roles = Vec::from_iter(around.given_roles.iter().take(2).map(String::as_str));
     let is_wrong = pasted.complaint.map(|_| "true");
     let described = is_wrong.map_or("lines-hint", |_| "problem lines-hint");
     let card = html! {
-        p .lead { (invite_hint(texts, invitation.by_letter)) }
+        p .lead { (invite_hint(around)) }
         @if let Some(sentence) = pasted.complaint {
             (problem_notice(texts, &html! {
                 p { a href="#lines" { (sentence) } }
@@ -218,7 +200,7 @@ pub fn invite_several_page(
         }
         (form.of(&html! {
             (hidden("batch", pasted.batch))
-            (tenant_field(texts, invitation, pasted.tenant))
+            (tenant_field(around, pasted.tenant))
             div .field {
                 label for="lines" { (texts.pasted_lines) }
                 // A line break behind the tag would not count.
@@ -227,11 +209,11 @@ pub fn invite_several_page(
                 div #lines-hint .hint {
                     p { (texts.pasted_lines_hint) }
                     p { code { "Nora Novak,nora@example.com,nora," (some_roles.join("|")) } }
-                    @if !invitation.given_roles.is_empty() {
+                    @if !around.given_roles.is_empty() {
                         p { (texts.roles) }
                         ul {
-                            @for role in invitation.given_roles {
-                                li { bdi { (role_name(around, invitation.catalogue, role)) } }
+                            @for role in around.given_roles {
+                                li { bdi { (around.role_name(role)) } }
                             }
                         }
                     }
@@ -267,56 +249,46 @@ pub struct InvitedPerson<'a> {
 }
 
 /// The page that says who was invited, with their links where there is no e-mail.
-pub fn invited_page(
-    around: AdminChrome<'_>,
-    invitation: Invitation<'_>,
-    invited: &[InvitedPerson<'_>],
-) -> Markup {
-    let texts = around.chrome.texts;
-    let Invitation {
-        catalogue,
-        by_letter,
-        ..
-    } = invitation;
+pub fn invited_page(around: AdminChrome<'_>, invited: &[InvitedPerson<'_>]) -> Markup {
+    let texts = around.texts;
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let heads = [name, texts.username, texts.email_address, texts.roles];
-    let last_head = if by_letter {
+    let last_head = if around.by_letter {
         texts.state
     } else {
         texts.their_link
     };
+    let heads = [
+        name,
+        texts.username,
+        texts.email_address,
+        texts.roles,
+        last_head,
+    ];
     let card = html! {
         (done(html! {
             (texts.were_invited.fill(&invited.len().to_string())) " "
-            @if by_letter { (texts.letters_under_way) } @else { (texts.links_shown_once) }
+            @if around.by_letter { (texts.letters_under_way) } @else { (texts.links_shown_once) }
         }))
-        table .people {
-            thead {
-                tr {
-                    @for head in heads { th scope="col" { (head) } }
-                    th scope="col" { (last_head) }
-                }
-            }
-            tbody { @for one in invited { (row(around, catalogue, one)) } }
-        }
+        (table(&heads, &html! { @for one in invited { (row(around, one)) } }))
         (button_to(&around.address("invite"), texts.invite_another))
     };
     around.document(false, texts.invite_several, &card)
 }
 
-fn row(around: AdminChrome<'_>, catalogue: &Catalogue, invited: &InvitedPerson<'_>) -> Markup {
+fn row(around: AdminChrome<'_>, invited: &InvitedPerson<'_>) -> Markup {
     let user = &invited.person.found.user;
-    let page = page_of("people", user.sub.as_str());
     html! {
         tr {
-            th scope="row" { a href=(around.address(&page)) { bdi { (user.called()) } } }
+            th scope="row" {
+                (around.link_to("people", user.sub.as_str(), user.called()))
+            }
             td { bdi { (user.designation()) } }
             td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
-            td { (roles_had(around, catalogue, user)) }
+            td { (roles_had(around, user)) }
             td {
                 @if let Some(link) = &invited.link { code .link-shown { (link) } }
                 @if invited.lacks_letter {
-                    span .badge .warning { (around.chrome.texts.no_letter) }
+                    span .badge .warning { (around.texts.no_letter) }
                 }
             }
         }

@@ -10,9 +10,12 @@ pub mod people;
 pub mod person;
 pub mod roles;
 
+use std::ops::Deref;
+
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::joined::joined;
 use gatepost_server::pages::frame::{
     Chrome, brand_mark, button_to, framed, hidden, problem_notice, script, submit, title_with,
@@ -27,7 +30,12 @@ pub fn page_of(kind: &str, name: &str) -> String {
 /// A notice of what was done, or a sentence about what was not, and why.
 pub type Told = Result<Markup, Markup>;
 
-pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
+/// That it was not done.
+pub fn not_done(sentence: &str) -> Told {
+    Err(html! { (sentence) })
+}
+
+pub fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     match told {
         Some(Ok(done)) => html! { (done) },
         Some(Err(sentence)) => problem_notice(texts, &html! { p { (sentence) } }),
@@ -35,8 +43,18 @@ pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     }
 }
 
+/// A table with these heads.
+pub fn table(heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        table .people {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody { (rows) }
+        }
+    }
+}
+
 /// A field for what is looked for.
-pub(super) fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> Markup {
+pub fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> Markup {
     let hint_id = format!("{name}-hint");
     let described = Some(&hint_id).filter(|_| !hint.is_empty());
     html! {
@@ -50,7 +68,7 @@ pub(super) fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> M
 }
 
 /// A choice among values, each with the words for it.
-pub(super) fn choice<'a>(
+pub fn choice<'a>(
     name: &str,
     label: &str,
     chosen: &str,
@@ -78,22 +96,58 @@ pub struct AdminChrome<'a> {
     pub administrator: &'a str,
     /// The language that was asked for by address; empty for that of the browser.
     pub ui_locales: &'a str,
+    pub catalogue: &'a Catalogue,
+    /// The tenants whose people the administrator looks after; an empty name stands for no tenant.
+    pub reach: &'a [&'a str],
+    /// The roles that the administrator may give.
+    pub given_roles: &'a [String],
+    /// Whether links go by letter.
+    pub by_letter: bool,
 }
 
-impl AdminChrome<'_> {
+impl<'a> Deref for AdminChrome<'a> {
+    type Target = Chrome<'a>;
+
+    fn deref(&self) -> &Chrome<'a> {
+        &self.chrome
+    }
+}
+
+impl<'a> AdminChrome<'a> {
+    /// What a role is called: as it is registered, else by its name.
+    pub fn role_name(&self, role: &'a str) -> &'a str {
+        let registered = self.catalogue.roles.get(role);
+        registered.map_or(role, |registered| {
+            self.texts.language.of(&registered.display_name)
+        })
+    }
+
+    pub fn role_description(&self, role: &str) -> Markup {
+        let registered = self.catalogue.roles.get(role);
+        let description = registered.map_or("", |registered| {
+            self.texts.language.of(&registered.description)
+        });
+        html! { @if !description.is_empty() { p .hint { bdi { (description) } } } }
+    }
+
     /// The address of another of these pages, in the language of this one.
     pub fn address(&self, page: &str) -> String {
         self.own_address(&format!("admin/{page}"))
     }
 
+    /// A link to the page of somebody or something, by its name.
+    pub fn link_to(&self, kind: &str, id: &str, name: &str) -> Markup {
+        html! { a href=(self.address(&page_of(kind, id))) { bdi { (name) } } }
+    }
+
     /// The same of any page of ours.
     fn own_address(&self, page: &str) -> String {
-        let base_path = self.chrome.base_path;
+        let base_path = self.base_path;
         match self.ui_locales {
             "" => format!("{base_path}/{page}"),
             _ => {
                 let joint = if page.contains('?') { '&' } else { '?' };
-                let language = self.chrome.texts.language.tag();
+                let language = self.texts.language.tag();
                 format!("{base_path}/{page}{joint}ui_locales={language}")
             }
         }
@@ -111,10 +165,10 @@ impl AdminChrome<'_> {
     }
 
     /// A form that looks for something, by the address of the page.
-    pub(super) fn search_form(&self, page: &str, fields: &Markup) -> Markup {
-        let texts = self.chrome.texts;
+    pub fn search_form(&self, page: &str, fields: &Markup) -> Markup {
+        let texts = self.texts;
         html! {
-            form method="get" action={ (self.chrome.base_path) "/admin/" (page) } role="search" {
+            form method="get" action={ (self.base_path) "/admin/" (page) } role="search" {
                 @if !self.ui_locales.is_empty() {
                     (hidden("ui_locales", texts.language.tag()))
                 }
@@ -125,21 +179,21 @@ impl AdminChrome<'_> {
     }
 
     /// The way to what comes behind `after` in a list; nothing without one.
-    pub(super) fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
+    pub fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
         let Some(after) = after else {
             return html! {};
         };
         let address = self.address_with(page, &[("after", after)]);
-        button_to(&address, self.chrome.texts.next_page)
+        button_to(&address, self.texts.next_page)
     }
 
     /// A whole page: the bar, and `card` below it.
-    pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
+    pub fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
         self.document_beside(is_error, title, &html! {}, card)
     }
 
     /// The same with something at the end of the line of the title.
-    pub(super) fn document_beside(
+    pub fn document_beside(
         &self,
         is_error: bool,
         title: &str,
@@ -151,13 +205,13 @@ impl AdminChrome<'_> {
             (card)
             (script(self.chrome, "times.js"))
         };
-        let title = title_with(self.chrome.texts, is_error, title);
+        let title = title_with(self.texts, is_error, title);
         framed(self.chrome, &title, &self.bar(), &card)
     }
 
     /// The brand, the sections, who is signed in, and the way out.
     fn bar(&self) -> Markup {
-        let texts = self.chrome.texts;
+        let texts = self.texts;
         let sections = [
             ("people", texts.people),
             ("roles", texts.roles),

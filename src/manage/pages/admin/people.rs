@@ -6,12 +6,11 @@ use std::ops::Range;
 
 use maud::{Markup, html};
 
-use crate::pages::admin::{AdminChrome, choice, page_of, typed_field};
+use crate::pages::admin::{AdminChrome, choice, table, typed_field};
 use crate::statements::admin_people::Person;
 use crate::statements::people_list::PeopleAsked;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::registration::administration::roles_of;
-use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::strength::Strength;
@@ -42,9 +41,6 @@ pub struct PeoplePage<'a> {
     /// The subjects behind which and before which there are more.
     pub next: Option<Subject>,
     pub previous: Option<Subject>,
-    pub catalogue: &'a Catalogue,
-    /// The roles that the administrator may give.
-    pub given_roles: &'a [String],
 }
 
 /// As many people are counted exactly.
@@ -65,7 +61,7 @@ pub const LOCKED: &str = "locked";
 /// The page that lists people. Its form asks for `q`, `role` and `state`; `after` and `before` are
 /// subjects.
 pub fn people_page(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let invite = html! { a .button href=(around.address("invite")) { (texts.invite) } };
     let card = html! {
         (around.search_form("people", &search_fields(around, page)))
@@ -75,14 +71,14 @@ pub fn people_page(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 }
 
 /// How many they are, the people of this page, and the ways to others.
-pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+pub fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
+    let texts = around.texts;
     html! {
         @if let Some(count) = &page.count { p .hint role="status" { (texts.found.fill(count)) } }
         @if page.people.is_empty() {
             p role="status" { (texts.nobody_found) }
         } @else {
-            (table(around, page))
+            (people_table(around, page))
             @if page.is_search { p .hint { (texts.counted_hourly) } }
         }
         @if page.is_cut { p .hint { (texts.not_all_found) } }
@@ -91,7 +87,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup 
 }
 
 fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let states = [
         ("", texts.any_state),
         ("invited", texts.invited),
@@ -101,10 +97,10 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
         (LOCKED, texts.locked_out),
     ];
     let chosen = page.asked.roles.and_then(<[_]>::first).copied();
-    let known = page.catalogue.roles.keys().chain(page.given_roles);
+    let known = around.catalogue.roles.keys().chain(around.given_roles);
     let roles: BTreeSet<&str> = known.map(String::as_str).chain(chosen).collect();
     let has_roles = !roles.is_empty();
-    let named = |role| (role, role_name(around, page.catalogue, role));
+    let named = |role| (role, around.role_name(role));
     let roles = iter::once(("", texts.any_role)).chain(roles.into_iter().map(named));
     html! {
         (typed_field("q", texts.search_people, page.asked.typed, texts.search_people_hint))
@@ -115,43 +111,27 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-/// What a role is called: as it is registered, else by its name.
-pub fn role_name<'a>(around: AdminChrome<'a>, catalogue: &'a Catalogue, role: &'a str) -> &'a str {
-    let registered = catalogue.roles.get(role);
-    registered.map_or(role, |registered| {
-        around.chrome.texts.language.of(&registered.display_name)
-    })
-}
-
-fn table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+fn people_table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
+    let texts = around.texts;
     let name = texts.standard_claim("name").unwrap_or(texts.your_name);
-    let has_tenants = !page.catalogue.tenants.is_empty();
-    html! {
-        table .people {
-            thead {
-                tr {
-                    th scope="col" { (name) }
-                    th scope="col" { (texts.username) }
-                    th scope="col" { (texts.email_address) }
-                    @if has_tenants { th scope="col" { (texts.organisation) } }
-                    th scope="col" { (texts.roles) }
-                    th scope="col" {
-                        @if page.is_search { (texts.last_sign_in) } @else { (texts.since) }
-                    }
-                    th scope="col" { (texts.state) }
-                }
-            }
-            tbody { @for person in &page.people { (row(around, page, person)) } }
-        }
+    let mut heads = vec![name, texts.username, texts.email_address];
+    if !around.catalogue.tenants.is_empty() {
+        heads.push(texts.organisation);
     }
+    let last_use = if page.is_search {
+        texts.last_sign_in
+    } else {
+        texts.since
+    };
+    heads.extend([texts.roles, last_use, texts.state]);
+    let rows = html! { @for person in &page.people { (row(around, page, person)) } };
+    table(&heads, &rows)
 }
 
 fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let user = &person.found.user;
-    let has_tenants = !page.catalogue.tenants.is_empty();
-    let address = around.address(&page_of("people", user.sub.as_str()));
+    let has_tenants = !around.catalogue.tenants.is_empty();
     let lacks_factor =
         user.may_act() && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
     html! {
@@ -160,18 +140,18 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                 @if page.has_ticks && person.may_be_changed {
                     input type="checkbox" name="person" value=(user.sub) aria-label=(user.called());
                 }
-                a href=(address) { bdi { (user.called()) } }
+                (around.link_to("people", user.sub.as_str(), user.called()))
             }
             td { @if let Some(username) = &user.username { bdi { (username) } } }
             td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
             @if has_tenants {
                 td {
                     @if let Some(tenant) = &user.tenant {
-                        bdi { (page.catalogue.tenant_name(tenant.as_str())) }
+                        bdi { (around.catalogue.tenant_name(tenant.as_str())) }
                     }
                 }
             }
-            td { (roles_had(around, page.catalogue, user)) }
+            td { (roles_had(around, user)) }
             @if page.is_search {
                 td data-head=(texts.last_sign_in) {
                     @if let Some(day) = person.used_on { (on_day(texts, Template("{}"), day)) }
@@ -185,14 +165,10 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                 }
             }
             td {
-                @if !user.enabled {
-                    span .badge { (texts.disabled) }
-                } @else if user.has_ended {
-                    span .badge { (texts.has_ended) }
-                } @else if page.locked_out.contains(&user.sub) {
+                @if user.may_act() && page.locked_out.contains(&user.sub) {
                     span .badge .warning { (texts.locked_out) }
-                } @else if person.is_new() {
-                    span .badge { (texts.invited) }
+                } @else if let Some(state) = unusual_state(texts, person) {
+                    span .badge { (state) }
                 } @else if lacks_factor {
                     span .badge .warning { (texts.no_second_factor) }
                 }
@@ -204,19 +180,31 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
     }
 }
 
+/// That somebody is not there, or not yet.
+pub fn unusual_state(texts: &Texts, person: &Person) -> Option<&'static str> {
+    let user = &person.found.user;
+    let states = [
+        (!user.enabled, texts.disabled),
+        (user.has_ended, texts.has_ended),
+        (person.is_new(), texts.invited),
+    ];
+    let (_, state) = states.into_iter().find(|(is_so, _)| *is_so)?;
+    Some(state)
+}
+
 /// The names of somebody's roles.
-pub(super) fn roles_had(around: AdminChrome<'_>, catalogue: &Catalogue, user: &UserRow) -> Markup {
+pub fn roles_had(around: AdminChrome<'_>, user: &UserRow) -> Markup {
     html! {
         @for (index, role) in roles_of(&user.claims).into_iter().enumerate() {
             @if index > 0 { ", " }
-            bdi { (role_name(around, catalogue, role)) }
+            bdi { (around.role_name(role)) }
         }
     }
 }
 
 /// The ways to the pages before and behind this one.
 fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let ways = [
         (&page.previous, "before", texts.previous_page),
         (&page.next, "after", texts.next_page),
@@ -246,17 +234,12 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 
 /// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
 /// it as `offered` what there was to choose from.
-pub(super) fn role_choices(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    given: &[String],
-    had: &[String],
-) -> Markup {
-    let texts = around.chrome.texts;
+pub fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
+    let given = around.given_roles;
     html! {
         @if !given.is_empty() {
             fieldset {
-                legend { (texts.roles) }
+                legend { (around.texts.roles) }
                 @for role in given { (hidden("offered", role)) }
                 ul .scopes {
                     @for (index, role) in given.iter().enumerate() {
@@ -266,8 +249,8 @@ pub(super) fn role_choices(
                                 input id=(id) type="checkbox" name="role" value=(role)
                                     checked[had.contains(role)];
                                 div {
-                                    label for=(id) { bdi { (role_name(around, catalogue, role)) } }
-                                    (role_description(around, catalogue, role))
+                                    label for=(id) { bdi { (around.role_name(role)) } }
+                                    (around.role_description(role))
                                 }
                             }
                         }
@@ -276,16 +259,4 @@ pub(super) fn role_choices(
             }
         }
     }
-}
-
-pub(super) fn role_description(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    role: &str,
-) -> Markup {
-    let registered = catalogue.roles.get(role);
-    let description = registered.map_or("", |registered| {
-        around.chrome.texts.language.of(&registered.description)
-    });
-    html! { @if !description.is_empty() { p .hint { bdi { (description) } } } }
 }

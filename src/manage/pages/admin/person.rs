@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::pages::admin::invitations::invite_hint;
-use crate::pages::admin::people::{counted, role_choices, role_name};
+use crate::pages::admin::people::{counted, role_choices, unusual_state};
 use crate::pages::admin::roles::opened_by;
 use crate::pages::admin::{AdminChrome, Told, notice, page_of};
 use crate::statements::admin_people::Person;
@@ -16,7 +16,6 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
 use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::valid_until;
-use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::session::Session;
@@ -42,8 +41,8 @@ pub struct WrongPasswords {
 /// What there is to see, as it is stored.
 #[derive(Clone, Copy)]
 pub struct PersonView<'a> {
+    pub form: &'a PageForm<'a>,
     pub person: &'a Person,
-    pub catalogue: &'a Catalogue,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
     pub sessions: &'a [Session],
@@ -53,9 +52,6 @@ pub struct PersonView<'a> {
     pub wrong_passwords: WrongPasswords,
     /// What they may open by their roles.
     pub opened: &'a [Opened],
-    /// Whether links go by letter.
-    pub by_letter: bool,
-    pub given_roles: &'a [String],
     pub told: Option<&'a Told>,
     /// What was typed and is not saved.
     pub typed: Option<&'a PersonDetails>,
@@ -123,8 +119,8 @@ impl PersonDetails {
 /// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`,
 /// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`,
 /// `enable`.
-pub fn page(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
-    let texts = around.chrome.texts;
+pub fn page(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.texts;
     let user = &view.person.found.user;
     let card = html! {
         p .lead { bdi { (user.designation()) } }
@@ -132,13 +128,13 @@ pub fn page(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) 
         div .columns {
             div {
                 (state(around, view))
-                @if view.person.may_be_changed { (deeds(around, form, view)) } @else {
+                @if view.person.may_be_changed { (deeds(around, view)) } @else {
                     p .hint { (texts.not_yours) }
                 }
             }
             div {
-                @if view.person.may_be_changed { (details(around, form, view)) }
-                (sign_ins(texts, form, view))
+                @if view.person.may_be_changed { (details(around, view)) }
+                (sign_ins(around, view))
             }
         }
     };
@@ -167,7 +163,7 @@ pub fn letter_sent(around: AdminChrome<'_>, person: &Person, address: &str) -> M
     link_passed(
         around,
         person,
-        &about(around.chrome.texts.letter_under_way, address),
+        &about(around.texts.letter_under_way, address),
     )
 }
 
@@ -175,14 +171,14 @@ pub fn letter_sent(around: AdminChrome<'_>, person: &Person, address: &str) -> M
 pub fn link_shown(around: AdminChrome<'_>, person: &Person, link: &str) -> Markup {
     let name = person.found.user.called();
     html! {
-        (link_passed(around, person, &about(around.chrome.texts.link_shown_once, name)))
+        (link_passed(around, person, &about(around.texts.link_shown_once, name)))
         p { code .link-shown { (link) } }
     }
 }
 
 /// How a link gets to them; and that they are invited, where it is their first.
 fn link_passed(around: AdminChrome<'_>, person: &Person, how: &Markup) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     if !person.is_new() {
         return done(how);
     }
@@ -194,7 +190,7 @@ fn link_passed(around: AdminChrome<'_>, person: &Person, how: &Markup) -> Markup
 
 /// What an administrator is asked about by somebody who cannot sign in.
 fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let person = view.person;
     let user = &person.found.user;
     let (codes, factors): (Vec<_>, Vec<_>) = view
@@ -209,24 +205,14 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
         div .details {
             dl {
                 dt { (texts.account_state) }
-                dd {
-                    @if !user.enabled {
-                        (texts.disabled)
-                    } @else if user.has_ended {
-                        (texts.has_ended)
-                    } @else if person.is_new() {
-                        (texts.invited)
-                    } @else {
-                        (texts.enabled)
-                    }
-                }
+                dd { (unusual_state(texts, person).unwrap_or(texts.enabled)) }
                 @if let Some(end) = user.valid_until {
                     dt { (texts.valid_until) }
                     dd { (at_end(texts, Template("{}"), end)) }
                 }
                 @if let Some(tenant) = &user.tenant {
                     dt { (texts.organisation) }
-                    dd { bdi { (view.catalogue.tenant_name(tenant.as_str())) } }
+                    dd { bdi { (around.catalogue.tenant_name(tenant.as_str())) } }
                 }
                 dt { (texts.password) }
                 dd { @if user.password_hash.is_some() { (texts.is_set) } @else { (texts.none) } }
@@ -245,8 +231,8 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                     @if roles.is_empty() { (texts.none) }
                     @for role in roles {
                         p {
-                            strong { bdi { (role_name(around, view.catalogue, role)) } }
-                            @if !view.given_roles.iter().any(|given| given == role) {
+                            strong { bdi { (around.role_name(role)) } }
+                            @if !around.given_roles.iter().any(|given| given == role) {
                                 " " span .badge .warning { (texts.role_not_yours) }
                             }
                         }
@@ -291,8 +277,8 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
     }
 }
 
-fn deeds(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
-    let texts = around.chrome.texts;
+fn deeds(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.texts;
     let person = view.person;
     let user = &person.found.user;
     let is_locked_out = view.wrong_passwords.locked_until.is_some();
@@ -306,7 +292,7 @@ fn deeds(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> 
         }
     };
     let reset = if person.is_new() {
-        [texts.invite_again, invite_hint(texts, view.by_letter)]
+        [texts.invite_again, invite_hint(around)]
     } else {
         [texts.new_password_link, texts.new_password_link_hint]
     };
@@ -315,16 +301,16 @@ fn deeds(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> 
             h2 { (texts.help_them_sign_in) }
         }
         @if is_locked_out {
-            (deed(form, person, "let_try", [texts.let_try, texts.let_try_hint]))
+            (deed(view, "let_try", [texts.let_try, texts.let_try_hint]))
         }
-        @if person.takes_link() { (deed(form, person, "reset", reset)) }
+        @if person.takes_link() { (deed(view, "reset", reset)) }
         @if !view.factors.is_empty() { (asking(remove_factors)) }
         h2 { (texts.end_access) }
         (asking(end_everything))
         @if user.enabled {
             (asking(disable))
         } @else {
-            (of_person(form, person, &html! {
+            (of_person(view.form, person, &html! {
                 div .actions { (button("enable", texts.enable)) }
             }))
         }
@@ -337,12 +323,12 @@ fn of_person(form: &PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
 }
 
 /// A button, and what it does.
-fn deed(form: &PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -> Markup {
+fn deed(view: PersonView<'_>, decision: &str, words: [&str; 2]) -> Markup {
     let [label, hint] = words;
     let id = format!("{decision}-hint");
     of_person(
-        form,
-        person,
+        view.form,
+        view.person,
         &html! {
             div .actions {
                 button type="submit" name="decision" value=(decision) aria-describedby=(id) {
@@ -404,7 +390,7 @@ pub fn asking_page(
     person: &Person,
     deed: &DangerousDeed,
 ) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let user = &person.found.user;
     let page = page_of("people", user.sub.as_str());
     let card = html! {
@@ -421,8 +407,8 @@ pub fn asking_page(
     around.document(false, &deed.question.fill(user.called()), &card)
 }
 
-fn details(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
-    let texts = around.chrome.texts;
+fn details(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.texts;
     let user = &view.person.found.user;
     let stored = PersonDetails::stored(user);
     let typed = view.typed.unwrap_or(&stored);
@@ -435,7 +421,7 @@ fn details(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -
                 maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
             p #address-hint .hint {
                 (texts.new_address_hint)
-                @if view.by_letter && view.person.address_counts { " " (texts.old_address_hint) }
+                @if around.by_letter && view.person.address_counts { " " (texts.old_address_hint) }
             }
         }
         (beside(texts, &typed.address, &stored.address))
@@ -447,18 +433,18 @@ fn details(around: AdminChrome<'_>, form: &PageForm<'_>, view: PersonView<'_>) -
         }
         (until_field(texts, &typed.until, false))
         (beside(texts, &typed.until, &stored.until))
-        (role_choices(around, view.catalogue, view.given_roles, &typed.roles))
+        (role_choices(around, &typed.roles))
         div .actions { (primary_button("save", texts.save)) }
     };
     html! {
         section aria-labelledby="details" {
             h2 #details { (texts.name_address_roles) }
-            (of_person(form, view.person, &fields))
+            (of_person(view.form, view.person, &fields))
         }
     }
 }
 
-pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
+pub fn name_field(texts: &Texts, name: &str) -> Markup {
     html! {
         div .field {
             label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
@@ -468,7 +454,7 @@ pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
     }
 }
 
-pub(super) fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup {
+pub fn until_field(texts: &Texts, until: &str, is_wrong: bool) -> Markup {
     let invalid = is_wrong.then_some("true");
     let described = invalid.map_or("until-hint", |_| "problem until-hint");
     html! {
@@ -494,7 +480,7 @@ fn beside(texts: &Texts, typed: &str, stored: &str) -> Markup {
 
 /// For whoever did something to somebody who was there before.
 pub fn gone_page(around: AdminChrome<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let card = html! {
         (field_problem(texts, None, texts.person_gone))
         (button_to(&around.address("people"), texts.search_people))
@@ -502,9 +488,10 @@ pub fn gone_page(around: AdminChrome<'_>) -> Markup {
     around.document(true, texts.people, &card)
 }
 
-fn sign_ins(texts: &Texts, form: &PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn sign_ins(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.texts;
     let drawn = SignIns {
-        catalogue: view.catalogue,
+        catalogue: around.catalogue,
         has_password: view.person.found.user.password_hash.is_some(),
         current_session: view.current_session,
         sessions: view.sessions,
@@ -519,7 +506,7 @@ fn sign_ins(texts: &Texts, form: &PageForm<'_>, view: PersonView<'_>) -> Markup 
                         @let id = format!("session-{index}");
                         li {
                             @if view.person.may_be_changed {
-                                (of_person(form, view.person, &ending(texts, session, &id)))
+                                (of_person(view.form, view.person, &ending(texts, session, &id)))
                             }
                             (drawn.one(texts, session, &id))
                         }

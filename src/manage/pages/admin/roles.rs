@@ -2,34 +2,26 @@
 
 use maud::{Markup, html};
 
-use crate::pages::admin::people::{PeoplePage, counted, listing, role_description, role_name};
-use crate::pages::admin::{AdminChrome, Told, notice, page_of};
+use crate::pages::admin::people::{PeoplePage, counted, listing};
+use crate::pages::admin::{AdminChrome, Told, notice};
 use crate::statements::roles::{ListedRole, MOST_OPENED, Opened, PAGE};
-use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_server::pages::frame::{PageForm, about, button};
 use gatepost_server::pages::moment::on_day;
 
 /// The page that lists roles.
-pub fn list_page(
-    around: AdminChrome<'_>,
-    catalogue: &Catalogue,
-    roles: &[ListedRole],
-    told: Option<&Told>,
-) -> Markup {
-    let texts = around.chrome.texts;
+pub fn list_page(around: AdminChrome<'_>, roles: &[ListedRole], told: Option<&Told>) -> Markup {
+    let texts = around.texts;
     let card = html! {
         (notice(texts, told))
         ul .items {
             @for ListedRole { name, people } in roles {
                 li {
-                    a href=(around.address(&page_of("roles", name))) {
-                        bdi { (role_name(around, catalogue, name)) }
-                    }
-                    @if !catalogue.roles.contains_key(name) {
+                    (around.link_to("roles", name, around.role_name(name)))
+                    @if !around.catalogue.roles.contains_key(name) {
                         " " span .badge { (texts.not_registered) }
                     }
-                    (role_description(around, catalogue, name))
+                    (around.role_description(name))
                     p .hint { (texts.people_count.fill(&counted(texts, *people))) }
                 }
             }
@@ -40,8 +32,8 @@ pub fn list_page(
 }
 
 /// Which of the applications ask for the role.
-pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
-    let texts = around.chrome.texts;
+pub fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
+    let texts = around.texts;
     let is_asking = |one: &&Opened| one.role.as_deref() == Some(role);
     let asking = Vec::from_iter(opened.iter().filter(is_asking));
     html! {
@@ -54,9 +46,8 @@ pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) 
             @for one in asking {
                 li {
                     @let client_id = one.client_id.as_ref().map_or("", ClientId::as_str);
-                    a href=(around.address(&page_of("applications", client_id))) {
-                        bdi { @if let Some(name) = &one.name { (name) } }
-                    }
+                    @let name = one.name.as_deref().unwrap_or_default();
+                    (around.link_to("applications", client_id, name))
                     @if let Some(day) = one.used_on {
                         " " (on_day(texts, texts.last_used_on, day))
                     }
@@ -83,14 +74,14 @@ pub struct RoleView<'a> {
 /// The page of a role. Its forms post `form_token`, and `decision`: `take` with any number of
 /// `person`, or `delete`.
 pub fn role_page(around: AdminChrome<'_>, form: &PageForm<'_>, view: RoleView<'_>) -> Markup {
-    let texts = around.chrome.texts;
+    let texts = around.texts;
     let RoleView { role, people, .. } = view;
-    let name = role_name(around, people.catalogue, role);
+    let name = around.role_name(role);
     let is_there = view.is_given || !people.people.is_empty();
     let may_be_taken = people.has_ticks && people.people.iter().any(|person| person.may_be_changed);
     let card = html! {
         (notice(texts, view.told))
-        (role_description(around, people.catalogue, role))
+        (around.role_description(role))
         (opened_by(around, view.opened, role))
         h2 { (texts.members) }
         @if is_there { (form.of(&html! {

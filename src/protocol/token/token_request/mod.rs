@@ -154,11 +154,8 @@ fn served_grant_type(
         .map_err(invalid_request)?;
     let name = required(name, Reason::MissingGrantType)?;
     let grant_type = GrantType::from_name(name);
-    let is_served = match &grant_type {
-        GrantType::Extension(name) => is_extension(name),
-        built_in => *built_in != GrantType::Implicit,
-    };
-    if is_served {
+    let is_built_in = GrantType::BUILT_IN.contains(&grant_type);
+    if is_built_in && grant_type != GrantType::Implicit || is_extension(name) {
         Ok(grant_type)
     } else {
         Err(unsupported())

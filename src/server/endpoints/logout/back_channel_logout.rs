@@ -11,7 +11,6 @@ use crate::app::failure::Failure;
 use crate::endpoints::token::grants::issue;
 use crate::metrics::Counter;
 use crate::outbound::OutboundRequest;
-use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::Result;
 use gatepost_store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
@@ -73,7 +72,7 @@ fn make(app: &App, call: &DueCall) {
     let outcome = notified.unwrap_or_else(|problem| {
         log::warn!(
             "back-channel logout of client {} failed (try {tries} of {MOST_TRIES}): {problem}",
-            in_text(client_id.as_str())
+            client_id.in_text()
         );
         CallOutcome::Failed
     });

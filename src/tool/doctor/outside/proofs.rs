@@ -1,7 +1,7 @@
 //! Whether proofs of possession (RFC 9449) come through at each address that takes them, and
 //! whether what the server answers about them comes back.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -19,36 +19,12 @@ use gatepost_server::outbound::{OutboundAnswer, OutboundError};
 /// A proof with a long `htu`, a nonce and an `ath` has fewer characters.
 const LONG_PROOF: usize = 1_200;
 
-/// What happened, and the addresses at which it did.
-struct Fault {
-    what: String,
-    paths: Vec<&'static str>,
-}
+/// What happened, each with the addresses at which it did.
+type Faults = BTreeMap<String, Vec<&'static str>>;
 
-#[derive(Default)]
-struct Faults(Vec<Fault>);
-
-impl Faults {
-    fn add(&mut self, what: String, path: &'static str) {
-        match self.0.iter_mut().find(|fault| fault.what == what) {
-            Some(fault) => fault.paths.push(path),
-            None => self.0.push(Fault {
-                what,
-                paths: vec![path],
-            }),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Display for Faults {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |fault: &Fault| format!("{} at {}", fault.what, fault.paths.join(", "));
-        out.write_str(&joined("; ", self.0.iter().map(told)))
-    }
+fn told_faults(faults: &Faults) -> String {
+    let told = |(what, paths): (&String, &Vec<&str>)| format!("{what} at {}", paths.join(", "));
+    joined("; ", faults.iter().map(told))
 }
 
 #[derive(Default)]
@@ -79,12 +55,8 @@ pub fn judge(
     }
     let unadmitted = visitor.ask(USERINFO_PATH, &[]);
     let challenges = unadmitted.map_or(0, |answer| all(&answer, "www-authenticate").len());
-    let Seen {
-        lost,
-        mingled,
-        unoffered,
-        unrenewed,
-    } = seen;
+    let faults = [seen.lost, seen.mingled, seen.unoffered, seen.unrenewed];
+    let [lost, mingled, unoffered, unrenewed] = faults.map(|faults| told_faults(&faults));
     let is_vital = !proving.all.is_empty();
     let is_nonce_vital = !proving.with_nonce.is_empty();
     let provers = some(&proving.all);
@@ -131,15 +103,26 @@ fn try_requests(visitor: &Visitor<'_>, path: &'static str, nonces: &mut Nonces, 
         None => {
             let got = outcome(answer);
             let what = format!("a DPoP of {LONG_PROOF} characters gets {got}");
-            seen.lost.add(what, path);
+            seen.lost.entry(what).or_default().push(path);
         }
     }
     match (with_200, with_400) {
         (Some(what), None) if is_ours => {
-            seen.unrenewed.add(format!("{what} answers with 200"), path);
+            seen.unrenewed
+                .entry(format!("{what} answers with 200"))
+                .or_default()
+                .push(path);
         }
-        (Some(what), _) => seen.unoffered.add(format!("{what} answers"), path),
-        (None, Some(what)) => seen.unoffered.add(format!("{what} answers with 400"), path),
+        (Some(what), _) => seen
+            .unoffered
+            .entry(format!("{what} answers"))
+            .or_default()
+            .push(path),
+        (None, Some(what)) => seen
+            .unoffered
+            .entry(format!("{what} answers with 400"))
+            .or_default()
+            .push(path),
         (None, None) => {}
     }
 }
@@ -155,15 +138,15 @@ fn judge_arrived(arrived: &[u64], path: &'static str, seen: &mut Seen) {
         // Joined by a comma, or one of them.
         [one] if *one >= whole || sent.contains(one) => {
             let what = format!("of two lines of DPoP {number} arrives");
-            seen.mingled.add(what, path);
+            seen.mingled.entry(what).or_default().push(path);
         }
         [_] | [_, _] => {
             let what = format!("of DPoP {length} of {whole} characters arrive");
-            seen.lost.add(what, path);
+            seen.lost.entry(what).or_default().push(path);
         }
         _ => {
             let what = format!("of two lines of DPoP {number} arrive");
-            seen.lost.add(what, path);
+            seen.lost.entry(what).or_default().push(path);
         }
     }
 }
