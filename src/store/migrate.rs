@@ -52,6 +52,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     16 "0016_those_who_have_an_end";
     17 "0017_bound_sessions";
     18 "0018_tokens_of_a_day";
+    19 "0019_tokens_of_a_day_of_before";
 };
 
 pub const LEVELS: &str =
@@ -173,7 +174,8 @@ mod tests {
         "0940107b8b97fdf24e5da28c59a9decb4dcb104b939682feb2e6eae0819e476c",
         "3005143c84d1608f456b83f5a6ad9d9f733836f52e62368e526421803b7390dd",
         "482e8a4640fe52d442947d58835b54e77ef0a21fe1eb846f77108fcb8949bf72",
-        "26d70bfb7f5c54ec235f458591e0017e454b33a8f45b28166505f94321601894",
+        "2560c0e78707ba200b438a6517f9fa0c07696e06f7f754b3a53bb3ffc607c924",
+        "8cbac45c488307ebca28a61c45cd176cb6a5b92be1ea5e36f0de4efd213c29bb",
     ];
 
     #[test]

@@ -1039,6 +1039,15 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     gatepost.database.assert_count("revoked_tokens", 0);
     gatepost.database.assert_count("revoked_lasting_tokens", 1);
     assert_eq!(gatepost.events("access_token_revoked").len(), 1);
+    gatepost.run_line("client revoke fixed");
+    gatepost.settle();
+    assert_eq!([&first, &second, &third].map(|token| by(token)), [401; 3]);
+    gatepost.await_log("the weak settings", |log| {
+        log.contains("tokens of long life (fixed)")
+    });
+    let told = gatepost.run(&["client", "test", "fixed"], "");
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("its tokens live long"), "{told}");
     // A build of before keeps what is revoked of tokens of some hours there, too.
     gatepost.apply(&fixed(
         json!({"client_id": "daily", "client_credentials_token_lifetime": "12h"}),
@@ -1053,15 +1062,6 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
          INSERT INTO revoked_lasting_tokens (jti, day) SELECT jti, day FROM kept",
     );
     assert_eq!(by(daily), 401);
-    gatepost.run_line("client revoke fixed");
-    gatepost.settle();
-    assert_eq!([&first, &second, &third].map(|token| by(token)), [401; 3]);
-    gatepost.await_log("the weak settings", |log| {
-        log.contains("tokens of long life (fixed)")
-    });
-    let told = gatepost.run(&["client", "test", "fixed"], "");
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("its tokens live long"), "{told}");
     // What was revoked is forgotten once it would have expired.
     gatepost.run_sql("UPDATE revoked_lasting_tokens SET day = day - 733");
     gatepost.stop();
