@@ -110,6 +110,7 @@ pub fn newest(store: &Store) -> Result<Option<i32>> {
 pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
     let earliest = now.minus(kept).hour();
     let newest = now.minus(PATIENCE).hour() - 1;
+    store.execute(bind!(FORGET, earliest))?;
     let due = bind!(DUE, earliest, newest, most = MOST);
     let hours: Vec<i32> = store.list(due, |row| column(row, "hour"))?;
     // Mostly there is none, and a connection of its own takes longer than to ask.
@@ -120,7 +121,6 @@ pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
         for hour in &hours {
             fold_hour(store, client, *hour)?;
         }
-        run(client, bind!(FORGET, earliest))?;
         Ok(hours.len())
     })
 }
