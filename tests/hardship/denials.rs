@@ -121,16 +121,28 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     let reload = "SELECT pg_reload_conf()";
     let [on, off] = ["on", "off"].map(read_only);
     let (reload_on, reload_off) = (format!("{on}|{reload}"), format!("{off}|{reload}"));
-    let revoke = "REVOKE INSERT ON grants FROM not_the_owner";
-    let grant = "GRANT INSERT ON grants TO not_the_owner";
-    let (rename, back) = (
-        "ALTER TABLE grants RENAME TO lent",
-        "ALTER TABLE lent RENAME TO grants",
-    );
+    // Statements name the partitions that a process has seen, and the table where those are gone.
+    let of_each = |name: &str, deed: &str| {
+        format!(
+            "DO $do$ DECLARE one text; BEGIN
+             FOR one IN SELECT relname FROM pg_class
+                 WHERE relname ~ '^{name}(_[0-9]+_[0-9]+)?$' AND relkind IN ('r', 'p')
+             LOOP EXECUTE format('{deed}', one, substr(one, length('{name}') + 1)); END LOOP;
+             END $do$"
+        )
+    };
+    let revoke = of_each("grants", "REVOKE INSERT ON %1$s FROM not_the_owner");
+    let grant = of_each("grants", "GRANT INSERT ON %1$s TO not_the_owner");
+    let rename = of_each("grants", "ALTER TABLE %1$s RENAME TO lent%2$s");
+    let back = of_each("lent", "ALTER TABLE %1$s RENAME TO grants%2$s");
     let room = "DROP TRIGGER full_disk ON grants";
     for (broken, mended, cause) in [
-        (revoke, grant, "permission denied for table grants"),
-        (rename, back, "a table is missing"),
+        (
+            revoke.as_str(),
+            grant.as_str(),
+            "permission denied for table grants",
+        ),
+        (&rename, &back, "a table is missing"),
         (full, room, "its disk is full"),
         (&reload_on, &reload_off, "the database is read-only"),
     ] {
