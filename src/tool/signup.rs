@@ -56,6 +56,7 @@ fn described(operator: &Operator) -> CommandResult<SignUpLink> {
     let uses = operator.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
     let lifetime = operator.seconds("--for", LONGEST, "14d; at most 366d")?;
+    let lifetime = lifetime.ok_or_else(|| Failure::usage("--for is required"))?;
     let accounts_for = operator.seconds("--accounts-for", LONGEST_ACCOUNT, "90d; at most 3660d")?;
     let domain = operator.option("--domain").map(str::to_ascii_lowercase);
     if let Some(domain) = &domain
@@ -87,9 +88,7 @@ fn described(operator: &Operator) -> CommandResult<SignUpLink> {
         accounts_for: accounts_for.and_then(|seconds| i64::try_from(seconds).ok()),
         uses: uses.ok_or_else(|| Failure::usage("--uses must be a number from 1 to 100000"))?,
         used: 0,
-        expires_at: operator
-            .now()?
-            .plus(Duration::from_secs(lifetime.unwrap_or_default())),
+        expires_at: operator.now()?.plus(Duration::from_secs(lifetime)),
         ended_at: None,
     })
 }

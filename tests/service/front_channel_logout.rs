@@ -205,8 +205,12 @@ fn registrations_that_could_lead_astray_are_refused() {
     }
     for channel in ["frontchannel", "backchannel"] {
         let session_required = format!("{channel}_logout_session_required");
-        let document = with_clients(document(), &[("astray", json!({ session_required: true }))]);
-        gatepost.refusal(&["apply", "-"], &document.to_string());
+        let document = with_clients(
+            document(),
+            &[("astray", json!({ &session_required: true }))],
+        );
+        let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+        said.assert_says(&session_required);
     }
     let fine = json!({"frontchannel_logout_uri": "http://localhost:8081/out", "backchannel_logout_uri": "http://127.0.0.1/out",
                       "post_logout_redirect_uris": ["http://[::1]:1/", "https://other.example/"]});

@@ -397,11 +397,12 @@ impl Gatepost {
         events.as_array().unwrap().clone()
     }
 
-    /// What a command that must fail says.
+    /// What a command says that refuses: its exit code is 1.
     pub fn refusal(&self, arguments: &[&str], input: &str) -> String {
         let output = self.run(arguments, input);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "gatepost {arguments:?}: {said}");
+        let code = output.status.code();
+        assert_eq!(code, Some(1), "gatepost {arguments:?}: {said}");
         said
     }
 

@@ -228,6 +228,7 @@ mod tests {
 
     #[test]
     fn attributes_are_the_claims_of_the_standard() {
+        assert_eq!(claims().count(), 14);
         for (attribute, claim) in [
             (UserAttribute::DisplayName, Some("name")),
             (UserAttribute::GivenName, Some("given_name")),
