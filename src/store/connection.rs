@@ -36,6 +36,8 @@ pub struct Connection {
     statements: HashMap<([usize; 3], Partitions), Statement>,
     chain: Chain,
     seen_partitions: Arc<SeenPartitions>,
+    /// Whether the statement at hand names partitions.
+    names_partitions: bool,
     pub last_used: Instant,
     generation: u64,
     pub discarded: bool,
@@ -125,6 +127,7 @@ impl Connection {
     /// told apart from what went wrong.
     pub fn call(&mut self, sql: &str, values: Values<'_>) -> Result<FunctionAnswer> {
         self.require_time()?;
+        self.names_partitions = false;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(FunctionAnswer::objection);
         match (self.judged(rows), objection) {
@@ -146,6 +149,7 @@ impl Connection {
         let place = [sql.as_ptr().addr(), sql.len(), names.as_ptr().addr()];
         let seen = &self.seen_partitions;
         let partitions = bound.days.map(|day| seen.of(day?));
+        self.names_partitions = partitions.iter().any(Option::is_some);
         let place = (place, partitions);
         if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
@@ -177,9 +181,9 @@ impl Connection {
             Ok(value) => Ok(value),
             // A partition that was seen is dropped: the next try names the table.
             Err(error)
-                if error.code() == Some(&SqlState::UNDEFINED_TABLE)
-                    && self.seen_partitions.forget() =>
+                if error.code() == Some(&SqlState::UNDEFINED_TABLE) && self.names_partitions =>
             {
+                self.seen_partitions.forget();
                 Err(StoreError::Conflict(error.to_string()))
             }
             Err(error) => {
@@ -305,6 +309,7 @@ impl Connections {
             statements: HashMap::new(),
             chain: self.chains.begin(),
             seen_partitions: Arc::clone(&self.seen_partitions),
+            names_partitions: false,
             last_used: Instant::now(),
             generation,
             discarded: false,

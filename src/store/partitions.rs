@@ -65,7 +65,8 @@ impl Store {
         let seen = present.iter().filter_map(|partition| {
             let Range { from, to } = partition.range;
             let table = names.into_iter().find(|table| *table == partition.parent)?;
-            let is_usable = partition.attached && partition.is_ours;
+            // By the table nobody sees one that is half detached.
+            let is_usable = partition.attached && !partition.detaching && partition.is_ours;
             is_usable.then_some(SeenPartition { table, from, to })
         });
         *self.seen_partitions().0.lock() = seen.collect();

@@ -39,11 +39,8 @@ impl SeenPartitions {
         self.0.lock().iter().find(has_day).copied()
     }
 
-    /// Forgets them all; `false` where there was none.
-    pub fn forget(&self) -> bool {
-        let mut seen = self.0.lock();
-        let knew_any = !seen.is_empty();
-        seen.clear();
-        knew_any
+    /// They are seen anew with the next upkeep.
+    pub fn forget(&self) {
+        self.0.lock().clear();
     }
 }
