@@ -35,7 +35,7 @@ fn each_way_to_say_an_end_reads_it_and_refuses_it_alike() {
         let by_command = gatepost.refusal(&["user", "until", "amy", text], "");
         assert!(by_command.contains(rule), "{by_command}");
         let described = json!({"users": [{"username": "amy", "valid_until": text}]});
-        let by_document = gatepost.refusal(&["apply", "-"], &described.to_string());
+        let by_document = gatepost.apply_refused(&described);
         assert!(
             by_document.contains(&format!("users[0] (amy).valid_until: {rule}")),
             "{by_document}"

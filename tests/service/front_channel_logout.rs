@@ -200,7 +200,7 @@ fn registrations_that_could_lead_astray_are_refused() {
             false => json!(value),
         };
         let document = with_clients(document(), &[("astray", json!({ key: value }))]);
-        let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+        let said = gatepost.apply_refused(&document);
         said.assert_says_for(value, key);
     }
     for channel in ["frontchannel", "backchannel"] {
@@ -209,7 +209,7 @@ fn registrations_that_could_lead_astray_are_refused() {
             document(),
             &[("astray", json!({ &session_required: true }))],
         );
-        let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+        let said = gatepost.apply_refused(&document);
         said.assert_says(&session_required);
     }
     let fine = json!({"frontchannel_logout_uri": "http://localhost:8081/out", "backchannel_logout_uri": "http://127.0.0.1/out",

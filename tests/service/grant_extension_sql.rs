@@ -426,7 +426,7 @@ fn functions_are_looked_up_before_they_are_registered() {
     let refusal = |name: &str, function: &str| {
         let grant = json!({"name": name, "function": format!("{schema}.{function}")});
         let document = json!({"extension_grants": [grant]});
-        gatepost.refusal(&["apply", "-"], &document.to_string())
+        gatepost.apply_refused(&document)
     };
     for name in "of_text to_text many one done nope Of_Text".split(' ') {
         let said = refusal("urn:example:x", name);

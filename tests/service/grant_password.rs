@@ -248,7 +248,7 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
     // serves nobody.
     let mut document = registration();
     client(&mut document, "direct")["identity_providers"] = json!(["corp"]);
-    let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+    let said = gatepost.apply_refused(&document);
     said.assert_says("must contain local");
     gatepost.database.run(
         "UPDATE clients SET metadata = jsonb_set(metadata, '{identity_providers}', '[\"corp\"]') WHERE client_id = 'direct';

@@ -398,7 +398,7 @@ mod issuing {
             let mut document = registration();
             let wiki = client(&mut document, "wiki");
             *wiki = with_members(wiki.take(), &changes);
-            let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+            let said = gatepost.apply_refused(&document);
             said.assert_says_for(&changes, rule);
         }
         gatepost.apply(&registration());
@@ -864,7 +864,7 @@ mod taking {
         assert_says(gatepost, &answer, "invalid_grant", "GP1241", "ordinary");
         let mut refused = registration(&signer, json!({"id_jag": false}));
         refused["assertion_issuers"][0]["acr_map"] = json!({"mfa": "2"});
-        let said = off.refusal(&["apply", "-"], &refused.to_string());
+        let said = off.apply_refused(&refused);
         said.assert_says("acr_map");
     }
 }
