@@ -434,6 +434,7 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
             include_str!("identity_server.rs"),
             include_str!("identity_server/people.rs"),
             include_str!("keycloak.rs"),
+            include_str!("keycloak/attributes.rs"),
             include_str!("keycloak/people.rs"),
             include_str!("keycloak/providers.rs"),
         ]
@@ -444,7 +445,7 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 13);
+    assert_eq!(seen, 15);
 }
 
 #[test]

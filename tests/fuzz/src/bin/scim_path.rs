@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let written = match &found {
         Target::Attribute(attribute) => attribute.as_str().to_owned(),
         Target::Element(attribute, value) => {
-            format!("{}[value eq {}]", attribute.name().attribute, json!(value))
+            format!("{}[value eq {}]", attribute.whole(), json!(value))
         }
         Target::Attributes(below) => (*below).to_owned(),
         Target::NotKept => return,
