@@ -435,6 +435,7 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
             include_str!("identity_server/people.rs"),
             include_str!("keycloak.rs"),
             include_str!("keycloak/attributes.rs"),
+            include_str!("keycloak/mappers.rs"),
             include_str!("keycloak/people.rs"),
             include_str!("keycloak/providers.rs"),
         ]

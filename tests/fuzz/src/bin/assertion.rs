@@ -13,6 +13,7 @@ use gatepost::protocol::words::catalogue::{AssertionIssuer, AssertionSubject};
 use gatepost::protocol::words::client::{SigningAlgorithm, WorkloadIdentity};
 use gatepost::protocol::words::identifiers::KeyThumbprint;
 use gatepost::protocol::words::scope::OFFLINE_ACCESS;
+use gatepost::protocol::words::sender::Sender;
 use gatepost_fuzz::{NOW, catalogue, client};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
@@ -123,7 +124,14 @@ fn id_jag(data: &[u8], claims: &Map<String, Value>) {
         signature: Vec::new(),
     };
     for proved in [None, Some(KeyThumbprint([1; 32]))] {
-        let Ok(proposal) = id_jag::propose(&jws, &issuer, &client, &catalogue, proved) else {
+        let sender = Sender {
+            client: &client,
+            catalogue: &catalogue,
+            issuer: OURS,
+            key: proved,
+            now: NOW,
+        };
+        let Ok(proposal) = id_jag::propose(&jws, &issuer, sender) else {
             continue;
         };
         assert_eq!(claims["client_id"], "conf1");
