@@ -1046,7 +1046,7 @@ fn what_is_typed_is_kept_shown_or_refused_and_never_breaks_a_page() {
 fn programs_neither_make_nor_unmake_administrators() {
     let mut with_hr = scim::registered();
     with_hr["users"] = registered()["users"].clone();
-    let gatepost = Gatepost::start_with(&with_hr, &[ON[0], ON[1], scim::ON[0]]);
+    let mut gatepost = Gatepost::start_with(&with_hr, &[ON[0], ON[1], scim::ON[0]]);
     let hr = Program::new(&gatepost, "hr", ALL_SCOPES);
     let role = |role: &str| json!([{"value": role}, {"value": "staff"}]);
     let made = hr.add(json!({"userName": "mole", "roles": role("office")}));
@@ -1073,6 +1073,9 @@ fn programs_neither_make_nor_unmake_administrators() {
     assert_eq!(row(&gatepost, "boss")["enabled"], json!(false));
     let dropped = "the role of administrators: dropped";
     assert_eq!(gatepost.log().matches(dropped).count(), 2);
+    gatepost.set("GATEPOST_SMTP_URL", "smtp://localhost:9");
+    gatepost.set("GATEPOST_MAIL_FROM", "gatepost@login.example");
     let make = "signup make --uses 1 --for 1d --role office";
-    gatepost.refusal(&make.split(' ').collect::<Vec<_>>(), "");
+    let refused = gatepost.refusal(&make.split(' ').collect::<Vec<_>>(), "");
+    refused.assert_says("--role must not be one of administrators");
 }
