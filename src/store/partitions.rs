@@ -65,7 +65,7 @@ impl Store {
         let seen = present.iter().filter_map(|partition| {
             let Range { from, to } = partition.range;
             let table = names.into_iter().find(|table| *table == partition.parent)?;
-            // By the table nobody sees one that is half detached.
+            // A statement that names the table does not see a partition that is half detached.
             let is_usable = partition.attached && !partition.detaching && partition.is_ours;
             is_usable.then_some(SeenPartition { table, from, to })
         });
