@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -26,8 +26,8 @@ pub struct Mailbox {
 
 /// The process that begins and ends mail servers, for as long as this one runs.
 struct Postmaster {
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    process: Child,
+    answers: BufReader<ChildStdout>,
 }
 
 impl Postmaster {
@@ -35,20 +35,18 @@ impl Postmaster {
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-W", "ignore", "tests/support/mail_server.py"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut started = command.spawn().unwrap();
-        Mutex::new(Postmaster {
-            input: started.stdin.take().unwrap(),
-            output: BufReader::new(started.stdout.take().unwrap()),
-        })
+        let mut process = command.spawn().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap());
+        Mutex::new(Postmaster { process, answers })
     }
 
     /// What it answers to a line.
     fn ask(line: &str) -> String {
         static STARTED: LazyLock<Mutex<Postmaster>> = LazyLock::new(Postmaster::start);
         let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-        writeln!(started.input, "{line}").unwrap();
+        writeln!(started.process.stdin.as_mut().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
-        started.output.read_line(&mut answer).unwrap();
+        started.answers.read_line(&mut answer).unwrap();
         answer.trim_end().to_owned()
     }
 }
