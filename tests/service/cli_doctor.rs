@@ -47,13 +47,16 @@ impl Authority {
             let sign = "x509 -req -copy_extensions copy -in request.pem -CA ca.pem -CAkey ca.key -set_serial 7 -days";
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
+        authority
+    }
+
+    /// One of RSA, which takes long to make.
+    fn rsa(&self) {
         let rsa = "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
         let mut openssl = Command::new("openssl");
         openssl.args(rsa.split(' ')).arg("rsa.pem");
-        let made = openssl.current_dir(&authority.0).output().unwrap();
+        let made = openssl.current_dir(&self.0).output().unwrap();
         assert!(made.status.success());
-        authority.past();
-        authority
     }
 
     /// One that ended on 1 April 2020: `x509` makes none that did not begin today.
@@ -506,6 +509,8 @@ metrics | weak | everybody can read /metrics
 #[test]
 fn what_is_wrong_with_the_proxy_is_found_alone() {
     let mut scene = Scene::start("proxy");
+    scene.authority.rsa();
+    scene.authority.past();
     for [fault, verdict, words] in rows_of(FAULTS) {
         scene.stand("60", fault);
         scene.assert_alone(fault, &[], verdict, words);

@@ -19,6 +19,7 @@ fn start(hash_kib: u64, passes: u64) -> Gatepost {
     let settings = [
         ("GATEPOST_ARGON2_MEMORY_KIB", hash_kib.to_string()),
         ("GATEPOST_ARGON2_PASSES", passes.to_string()),
+        ("GATEPOST_DATABASE_CONNECTIONS", String::from("8")),
     ];
     Gatepost::start_with(
         &document(),

@@ -22,10 +22,11 @@ const STRANGERS: usize = 32;
 const BCRYPT: &str = "$2b$12$abcdefghijklmnopqrstuu0sDWleciW5uGBGYwxpcgAsh9WK4bWNy";
 
 /// A hash takes so long that strangers wait for one.
-fn settings() -> [(&'static str, &'static str); 2] {
+fn settings() -> [(&'static str, &'static str); 3] {
     [
         ("GATEPOST_ARGON2_MEMORY_KIB", "19456"),
         ("GATEPOST_ARGON2_PASSES", "2"),
+        ("GATEPOST_DATABASE_CONNECTIONS", "8"),
     ]
 }
 
@@ -316,9 +317,9 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
 fn a_thread_that_waits_is_started_when_somebody_waits_and_ends_with_that_request() {
     const IDLE: usize = 90;
     let _alone = alone();
-    let [memory, passes] = settings();
+    let [memory, passes, connections] = settings();
     let workers = ("GATEPOST_WORKERS", "16");
-    let gatepost = Gatepost::start_with(&document(), &[memory, passes, workers]);
+    let gatepost = Gatepost::start_with(&document(), &[memory, passes, connections, workers]);
     let processes = gatepost.server_processes();
     let threads = || -> usize {
         let counts = processes.iter().map(|pid| threads_of(*pid, "comm").len());

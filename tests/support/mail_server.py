@@ -1,6 +1,7 @@
-"""A mail server for tests: keeps what it takes, and fails as it is told to.
+"""Mail servers for tests: each keeps what it takes, and fails as it is told to.
 
-    mail_server.py FOLDER PORT [CERTIFICATE KEY]
+Each line of the input, `begin FOLDER PORT [CERTIFICATE KEY]` with tabs in between, begins one in a process of its own, and gets
+that process's id; `end ID` ends it. They are forked, since reading Python's libraries takes longer than all that a test sends.
 
 The file FOLDER/mode says how it is, at each connection anew: `ok`, or one of the faults below. With a certificate it offers
 STARTTLS, and takes letters only after it, from USER with PASSWORD; `tls` begins with TLS. Each letter is a file FOLDER/N.eml
@@ -12,6 +13,7 @@ import email
 import email.policy
 import json
 import os
+import signal
 import ssl
 import sys
 import threading
@@ -19,11 +21,7 @@ import threading
 from aiosmtpd.smtp import SMTP, AuthResult
 
 USER, PASSWORD = b"postbox", b"canary-of-the-mail-server"
-folder, port = sys.argv[1], int(sys.argv[2])
-context = None
-if len(sys.argv) > 3:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(sys.argv[3], sys.argv[4])
+folder = context = None
 
 
 def mode():
@@ -141,7 +139,7 @@ def protocol():
     )
 
 
-async def main():
+async def serve(port):
     loop = asyncio.get_running_loop()
     await loop.create_server(protocol, "127.0.0.1", port, ssl=context if mode() == "tls" else None)
     with open(os.path.join(folder, "ready"), "w") as file:
@@ -149,6 +147,23 @@ async def main():
     await asyncio.Event().wait()
 
 
-# It ends with whoever started it.
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-asyncio.run(main())
+# Closed when this process ends, and then each of those ends that wait for it.
+end, held = os.pipe()
+for line in sys.stdin:
+    command, *words = line.rstrip("\n").split("\t")
+    if command == "end":
+        os.kill(int(words[0]), signal.SIGKILL)
+        os.waitpid(int(words[0]), 0)
+        print("ended", flush=True)
+        continue
+    server = os.fork()
+    if server > 0:
+        print(server, flush=True)
+        continue
+    os.close(held)
+    threading.Thread(target=lambda: (os.read(end, 1), os._exit(0)), daemon=True).start()
+    folder, port, *certificate = words
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*certificate)
+    asyncio.run(serve(int(port)))

@@ -1,8 +1,10 @@
 //! A mail server that keeps what it takes, and can fail in every way: `mail_server.py`.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -18,7 +20,35 @@ pub struct Mailbox {
     pub port: u16,
     url: String,
     folder: PathBuf,
-    server: Child,
+    /// Its process id.
+    server: String,
+}
+
+/// The process that begins and ends mail servers, for as long as this one runs.
+struct Postmaster {
+    process: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Postmaster {
+    fn start() -> Mutex<Postmaster> {
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-W", "ignore", "tests/support/mail_server.py"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap());
+        Mutex::new(Postmaster { process, answers })
+    }
+
+    /// What it answers to a line.
+    fn ask(line: &str) -> String {
+        static STARTED: LazyLock<Mutex<Postmaster>> = LazyLock::new(Postmaster::start);
+        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(started.process.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        started.answers.read_line(&mut answer).unwrap();
+        answer.trim_end().to_owned()
+    }
 }
 
 /// A letter as it came.
@@ -73,16 +103,14 @@ impl Mailbox {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("mode"), mode).unwrap();
         let port = free_port();
-        let mut command = Command::new("/usr/bin/python3");
-        command
-            .args(["-W", "ignore", "tests/support/mail_server.py"])
-            .arg(&folder)
-            .arg(port.to_string());
+        let mut begin = format!("begin\t{}\t{port}", folder.display());
         if let Some((keys, certificate)) = keys {
-            command.arg(keys.file(&format!("{certificate}.pem")));
-            command.arg(keys.file(&format!("{certificate}.key")));
+            for ending in ["pem", "key"] {
+                let file = keys.file(&format!("{certificate}.{ending}"));
+                begin += &format!("\t{}", file.display());
+            }
         }
-        let server = command.stdin(Stdio::piped()).spawn().unwrap();
+        let server = Postmaster::ask(&begin);
         secrets::learn(PASSWORD);
         let mailbox = Mailbox {
             port,
@@ -158,8 +186,7 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        Postmaster::ask(&format!("end\t{}", self.server));
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
