@@ -114,7 +114,7 @@ fn refused_early(presentation: &Presentation<'_>, audience: Audience, status: u1
     };
     match audience {
         Audience::Person => answers::refusal_page(presentation, status, description),
-        Audience::Program => answers::json(
+        Audience::Program(_) => answers::json(
             status,
             &serde_json::json!({"error": error, "error_description": description}),
         ),
@@ -206,7 +206,10 @@ fn is_list_of_tokens(names: &str) -> bool {
 
 /// With credentials at the token endpoint alone, which reads no cookie.
 fn share(response: Response, route: &Route, app: Option<&App>, request: &Request) -> Response {
-    match route.sharing {
+    let Audience::Program(sharing) = route.audience else {
+        return response;
+    };
+    match sharing {
         Sharing::Nobody => response,
         Sharing::Everybody => response
             .header("Access-Control-Allow-Origin", "*")
@@ -217,7 +220,7 @@ fn share(response: Response, route: &Route, app: Option<&App>, request: &Request
                 return response;
             };
             if answers::may_share(app, &response.note, origin) {
-                let response = match route.sharing {
+                let response = match sharing {
                     Sharing::ClientOriginsWithCredentials => {
                         response.header("Access-Control-Allow-Credentials", "true")
                     }
@@ -250,7 +253,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
                     let response = write(failure.status(), &failure.description(scope));
                     answers::noted(response, failure.reason())
                 }
-                Audience::Program | Audience::Person => {
+                Audience::Program(_) | Audience::Person => {
                     answers::bearer_refusal(presentation.config, failure, scope)
                 }
             };
@@ -336,7 +339,7 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
             let page = answers::error_page_with(presentation, problem, cause, "", None);
             Response { status, ..page }
         }
-        Audience::Program => answers::json_error(
+        Audience::Program(_) => answers::json_error(
             presentation.config,
             status,
             error.as_str(),
@@ -385,7 +388,7 @@ fn error_answer(
 ) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, problem, reason),
-        Audience::Program => {
+        Audience::Program(_) => {
             answers::json_error(presentation.config, problem.status(), error, (reason, None))
         }
         Audience::ProgramWith(write) => {

@@ -91,11 +91,9 @@ fn soft_limit(limits: &str, name: &str) -> Option<u64> {
 /// systemd's `TasksMax=` is `pids.max` of the cgroup (version 2) this process is in.
 fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    let file = Path::new("/sys/fs/cgroup").join(path).join("pids.max");
+    let most = fs::read_to_string(file).ok()?;
+    most.trim().parse().ok()
 }
 
 #[cfg(test)]
