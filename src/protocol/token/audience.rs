@@ -167,7 +167,7 @@ fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
 
 fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
     if audience.is_empty() {
-        vec![format!("{}/resources", issuer.trim_end_matches('/'))]
+        vec![[issuer.trim_end_matches('/'), "/resources"].concat()]
     } else {
         audience
     }

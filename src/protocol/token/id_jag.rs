@@ -208,7 +208,7 @@ impl IdJagGrant<'_> {
         jti: &str,
         proved: Option<KeyThumbprint>,
         now: Instant,
-    ) -> Object<15> {
+    ) -> Object {
         let sign_in = self.sign_in;
         let claims = &self.user.claims;
         // Others may find people by their address, so it must be theirs.

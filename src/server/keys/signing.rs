@@ -1,6 +1,7 @@
 //! Signing keys, kept as PKCS#8. They are made here; `tool/imported_key.rs` reads those of others.
 //! aws-lc-rs signs, in constant time. The `rsa` crate only makes, checks and describes RSA keys.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
@@ -105,9 +106,10 @@ impl SigningKey {
         match &self.pair {
             Pair::Rsa(pair, public) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                pair.sign(&RSA_PKCS1_SHA256, &random, signing_input, &mut signature)
+                let digest = digest(&SHA256, signing_input);
+                pair.sign_digest(&RSA_PKCS1_SHA256, &digest, &mut signature)
                     .map_err(failed)?;
-                if public.verify_sig(signing_input, &signature).is_err() {
+                if public.verify_digest_sig(&digest, &signature).is_err() {
                     return Err(String::from(
                         "an RSA signature did not verify and was withheld",
                     ));
