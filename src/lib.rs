@@ -21,8 +21,8 @@
 //!   export          |                 server      socket, routes, pages, endpoints, keys
 //!        |          |                      |
 //!        registration                  store      Postgres, one file a table; clock, worker
-//!        documents, read                   |      (bounded lanes), deadline (how long a
-//!        and planned                       |      request waits)
+//!        documents, read                   |      (bounded lanes, and how long a request
+//!        and planned                       |      waits)
 //!             |                            |
 //!             +----------------------- protocol   the pure core: types, parsers, decisions. No
 //!                                                 I/O, clock, randomness or logging

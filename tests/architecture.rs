@@ -102,7 +102,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 const CRATE_BUDGET: usize = 156;
 
 /// Crates that are there in two versions, each with its reason.
-/// Crates that are there in two versions, each with its reason.
 const DOUBLED: &str = "
 base64 | ureq and lettre are on 0.23; postgres-protocol, and we with it, on 0.22
 const-oid | x509-cert, through tokio-postgres-rustls, is one generation behind rsa

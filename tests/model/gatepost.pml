@@ -162,14 +162,14 @@ byte replay_below[LINES];  /* whoever sends a refresh token below this one repla
 #define is_as_it_was(rows, line, place, kind) \
     (!is_compared(place, kind) || rows.epoch[kind] == codes[line].epoch[kind])
 
-/* The piece {stands} of store/statement.rs; `grounds_stand` of protocol/token/liveness.rs. */
+/* The piece {stands} of store/pieces.sql; `grounds_stand` of protocol/token/liveness.rs. */
 #define stands_in(rows, line, place) \
     (rows.is_enabled && is_as_it_was(rows, line, place, USER) && is_as_it_was(rows, line, place, CLIENT) && \
         is_as_it_was(rows, line, place, CONSENT) && is_as_it_was(rows, line, place, INSTALLATION))
 
 #define session_stands_in(rows, of) (rows.session_is_there[of] && !rows.session_ended[of])
 
-/* The piece {session goes on} of store/statement.rs. */
+/* The piece {session goes on} of store/pieces.sql. */
 #define session_goes_on_in(rows, line, place) \
     (OFFLINE || !looks_at_session(place) || session_stands_in(rows, codes[line].session))
 

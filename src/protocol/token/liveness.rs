@@ -5,7 +5,7 @@
 //! Two things end what was given. The registration may have changed: [`check_registration`] says so
 //! before a code, a device or a refresh token is used. And the rows may have changed that it stands
 //! on. Only the statement that uses a code, a device or a refresh token can tell that without a
-//! race: the piece `{stands}` of `store/statement.rs` does. `grounds_stand` judges rows that were
+//! race: the piece `{stands}` of `store/pieces.sql` does. `grounds_stand` judges rows that were
 //! read. It differs in two things: whether a consent has lapsed it leaves to
 //! [`consent_has_lapsed`], and it asks for the `minimum_acr`, which `{stands}` leaves to
 //! [`check_registration`]. A test of `what_ends_what` holds both to one table.

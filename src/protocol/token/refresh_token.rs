@@ -28,7 +28,7 @@
 //!
 //! Every event, under what in the code sees it. "Read" is the function that judges a grant that was
 //! read. "Compared" is the part of the SQL that sees the same: of `MOVE_ON`, and of `REFRESH` where
-//! both statements are named. `{stands}` is a piece of `store/statement.rs`. An epoch is a value of
+//! both statements are named. `{stands}` is a piece of `store/pieces.sql`. An epoch is a value of
 //! the user, the client, the consent or the installation: once it is another one, everything that
 //! was given before has ended. A test of `what_ends_what` takes the events by both ways;
 //! `refresh_both_ways` compares what they leave.
