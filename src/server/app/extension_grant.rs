@@ -1,4 +1,5 @@
-//! Extension grants (RFC 6749 §4.5): the one type of all handlers, built in or not.
+//! What every grant gets to see, and the one type of all handlers of extension grants (RFC 6749
+//! §4.5), built in or not.
 
 use super::App;
 use crate::app::failure::Result;

@@ -78,7 +78,7 @@ impl Buckets {
             Admission::Admit => Admitted::Now(counters),
             Admission::Wait(wait) => Admitted::AfterWait(wait),
             Admission::Introduce(wait) => {
-                self.record(app, &[note(app, self.account_and_source)])?;
+                self.record(app, &[in_window(app, self.account_and_source)])?;
                 Admitted::AfterWait(wait)
             }
         })
@@ -90,8 +90,8 @@ impl Buckets {
             bucket: self.account,
             window: HOUR,
         };
-        let mut counted = vec![note(app, self.account_and_source), account];
-        counted.extend(self.source.map(|source| note(app, source)));
+        let mut counted = vec![in_window(app, self.account_and_source), account];
+        counted.extend(self.source.map(|source| in_window(app, source)));
         self.record(app, &counted)
     }
 
@@ -108,7 +108,7 @@ impl Buckets {
     }
 }
 
-fn note(app: &App, bucket: [u8; 32]) -> FailureBucket {
+fn in_window(app: &App, bucket: [u8; 32]) -> FailureBucket {
     FailureBucket {
         bucket,
         window: app.config.limits.password_window,

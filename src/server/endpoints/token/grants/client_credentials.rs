@@ -6,7 +6,7 @@ use crate::app::failure::Result;
 use gatepost_protocol::token::audience::{Narrowed, granted_scope, narrow};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ClientCredentialsRequest;
-use gatepost_protocol::words::reason::{Reason, TokenError, unauthorized_client};
+use gatepost_protocol::words::reason::TokenError;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::sender::Sender;
 
@@ -43,9 +43,6 @@ pub fn judge(
         issuer,
         ..
     } = sender;
-    if !client.is_confidential() {
-        return Err(unauthorized_client(Reason::PublicClientCredentials));
-    }
     let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
     let narrowed = narrow(&scope, &request.resources, &[], catalogue, issuer)?;
     Ok(GivenToClient { scope, narrowed })
