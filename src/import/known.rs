@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use gatepost_protocol::words::json::is_empty;
 use serde_json::Value;
 
 use super::notes::NOT_KNOWN;
@@ -143,16 +144,6 @@ impl KnownKey {
             Some(alike) => is_default(alike.trim(), value),
             None => self.value == "*" || is_empty(value) || is_default(self.value, value),
         }
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -13,12 +13,13 @@ use crate::scim::error::ScimError;
 use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
 use gatepost_server::dispatch::route::Endpoint::{Named, Plain};
 use gatepost_server::dispatch::route::RoutePath::{Below, Exact};
+use gatepost_server::dispatch::route::Sharing::Nobody;
 use gatepost_server::dispatch::route::{Audience, Route};
 
 const FORM: &str = "GET, HEAD, POST";
 
 pub const ROUTES: &[Route] = &[
-    Route::page(
+    Route::new(
         Exact("/admin"),
         "admin",
         FORM,
@@ -26,38 +27,41 @@ pub const ROUTES: &[Route] = &[
     ),
     Route {
         takes_long_body: Some(invitations::takes_long_body),
-        ..Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle))
+        ..Route::new(Below("/admin/"), "admin", FORM, Named(admission::handle))
     },
-    Route::program(
+    Route::new(
         Exact(REGISTRATION_EXPORT_PATH),
         "registration",
         "GET, HEAD",
         Plain(registration::export),
-    ),
+    )
+    .for_programs(Nobody),
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::program(
+        ..Route::new(
             Exact(registration::PLAN),
             "registration",
             "POST",
             Plain(registration::plan),
         )
+        .for_programs(Nobody)
     },
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::program(
+        ..Route::new(
             Exact(registration::APPLY),
             "registration",
             "POST",
             Plain(registration::apply),
         )
+        .for_programs(Nobody)
     },
     Route {
         // RFC 7644 §3.12.
         audience: Audience::ProgramWith(|status, description| {
             scim_endpoint::error_answer(&ScimError::plain(status, description))
         }),
-        ..Route::program(
+        ..Route::new(
             Below("/scim/v2/"),
             "scim",
             "GET, HEAD, POST, PUT, PATCH, DELETE",

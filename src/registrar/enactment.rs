@@ -87,7 +87,7 @@ impl<'p> ReadyBatch<'p> {
     /// Of changes that go together.
     fn of(changes: &'p [PlannedChange<'p>], sealer: &Sealer) -> Option<ReadyBatch<'p>> {
         let first = changes.first()?;
-        Some(match (first.step.kind(), first.verb) {
+        Some(match (first.step.kind(), first.verb()) {
             (ObjectKind::Client, Verb::Remove) => {
                 let names = changes.iter().map(|change| change.step.name());
                 ReadyBatch::RemoveClients(names.map(ClientId::new).collect())
@@ -332,7 +332,7 @@ fn go_together(one: &PlannedChange<'_>, next: &PlannedChange<'_>) -> bool {
     let are_clients = [one, next]
         .iter()
         .all(|change| change.step.kind() == ObjectKind::Client);
-    are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
+    are_clients && (one.verb() == Verb::Remove) == (next.verb() == Verb::Remove)
 }
 
 /// What only the database can refuse, with its place in the document.

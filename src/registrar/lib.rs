@@ -181,7 +181,7 @@ fn told_change(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
         .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
         .collect();
     json!({
-        "action": change.verb.as_str(),
+        "action": change.verb().as_str(),
         "kind": change.step.kind().as_str(),
         "name": change.step.name(),
         "fields": fields,

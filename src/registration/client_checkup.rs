@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::finding::Finding;
-use crate::grade::Graded;
+use crate::grade::grade;
 use crate::{broken, fine, weak};
 use gatepost_protocol::authorize::authorize_request::check_kinds;
 use gatepost_protocol::authorize::interaction::always_asks;
@@ -67,7 +67,7 @@ pub fn examine(
     }
     findings.extend(by_proof(client));
     findings.extend(consent_each_time(client));
-    findings.push(Graded::of(client, now).finding(client));
+    findings.push(grade(client, now));
     findings.extend(ways_to_sign_in(client, catalogue));
     findings.extend(weaknesses(client));
     findings

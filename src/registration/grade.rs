@@ -7,67 +7,32 @@ use gatepost_protocol::registration::profile::wanted_by_fapi2;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::{Client, Profile};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::legacy_flow::LegacyFlow;
-use gatepost_protocol::words::named::named;
 
-named! {
-    pub enum Grade {
-        Legacy = "legacy",
-        OAuth21 = "OAuth 2.1",
-        Fapi20 = "FAPI 2.0",
+/// The client's grade.
+pub fn grade(client: &Client, now: Instant) -> Finding {
+    let flows = client.legacy_flows();
+    if !flows.is_empty() && !client.legacy_is_over(now) {
+        let wanted = joined("; ", flows.into_iter().map(instead));
+        let last = client.legacy_until.map(timestamp::format_day);
+        let ends = last.map(|last| format!(" until {last}"));
+        let ends = ends.unwrap_or_default();
+        return weak!("it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}");
     }
-}
-
-pub struct Graded {
-    pub grade: Grade,
-    /// What keeps it from the next one; empty at the last.
-    pub wanted: Vec<String>,
-}
-
-impl Graded {
-    pub fn of(client: &Client, now: Instant) -> Graded {
-        let mut flows = client.legacy_flows();
-        if client.legacy_is_over(now) {
-            flows.clear();
-        }
-        if !flows.is_empty() {
-            return Graded {
-                grade: Grade::Legacy,
-                wanted: flows.into_iter().map(instead).map(str::to_owned).collect(),
-            };
-        }
-        match client.profile {
-            Some(Profile::Fapi2) => Graded {
-                grade: Grade::Fapi20,
-                wanted: Vec::new(),
-            },
-            None => Graded {
-                grade: Grade::OAuth21,
-                wanted: wanted_by_fapi2(client),
-            },
-        }
+    if client.profile == Some(Profile::Fapi2) {
+        return fine!(
+            "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP"
+        );
     }
-
-    pub fn finding(&self, client: &Client) -> Finding {
-        let wanted = self.wanted.join("; ");
-        match self.grade {
-            Grade::Legacy => {
-                let last = client.legacy_until.map(timestamp::format_day);
-                let ends = last.map(|last| format!(" until {last}"));
-                let ends = ends.unwrap_or_default();
-                weak!("it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}")
-            }
-            Grade::OAuth21 if wanted.is_empty() => fine!(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what \
-                 the registration leaves out"
-            ),
-            Grade::OAuth21 => {
-                fine!("it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}")
-            }
-            Grade::Fapi20 => fine!(
-                "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP"
-            ),
-        }
+    let wanted = wanted_by_fapi2(client).join("; ");
+    if wanted.is_empty() {
+        fine!(
+            "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what the \
+             registration leaves out"
+        )
+    } else {
+        fine!("it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}")
     }
 }
 
@@ -89,10 +54,11 @@ mod tests {
     use gatepost_protocol::words::response_type::ResponseType;
     use gatepost_protocol::words::samples::{NOW, client};
 
-    fn wanted(client: &Client) -> (Grade, Vec<String>) {
-        let Graded { grade, wanted } = Graded::of(client, NOW);
-        (grade, wanted)
+    fn told(client: &Client) -> String {
+        grade(client, NOW).text
     }
+
+    const OAUTH21: &str = "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\"";
 
     type Adjust = fn(&mut Client);
 
@@ -124,23 +90,27 @@ mod tests {
         for (adjust, instead) in table {
             let mut client = client();
             adjust(&mut client);
-            assert_eq!(wanted(&client), (Grade::Legacy, vec![instead.to_owned()]));
+            let wanted = format!("OAuth 2.1 wants: {instead}");
+            let legacy = format!("it uses legacy flows; {wanted}");
+            assert_eq!(grade(&client, NOW), Finding::weak(legacy));
             client.legacy_until = Some(NOW.day());
-            assert_eq!(wanted(&client).0, Grade::Legacy, "{instead}");
-            let text = Graded::of(&client, NOW).finding(&client).text;
-            assert!(text.contains(&timestamp::format_day(NOW.day())), "{text}");
+            let last = timestamp::format_day(NOW.day());
+            let legacy = format!("it uses legacy flows until {last}; {wanted}");
+            assert_eq!(grade(&client, NOW), Finding::weak(legacy));
             client.legacy_until = Some(Day(NOW.day().0 - 1));
-            assert_eq!(wanted(&client).0, Grade::OAuth21, "{instead}");
+            assert!(told(&client).starts_with(OAUTH21), "{instead}");
         }
-        assert_eq!(wanted(&client()).0, Grade::OAuth21);
+        assert!(told(&client()).starts_with(OAUTH21));
     }
 
     #[test]
     fn what_fapi_wants_is_what_its_profile_would_refuse() {
-        let (grade, wanted) = wanted(&client());
-        assert_eq!(grade, Grade::OAuth21);
+        let told_of_client = told(&client());
+        let wanted = told_of_client.strip_prefix(OAUTH21).unwrap();
+        let wanted = wanted.strip_prefix(", and: ").unwrap();
+        let wanted: Vec<&str> = wanted.split("; ").collect();
         let rule = "token_endpoint_auth_method must be private_key_jwt";
-        assert!(wanted.iter().any(|told| told == rule), "{wanted:?}");
+        assert!(wanted.contains(&rule), "{wanted:?}");
         // The profile fills these in.
         for key in [
             "require_pushed_authorization_requests",
@@ -161,14 +131,12 @@ mod tests {
             iss_on_error: true,
             ..client()
         };
-        let graded = Graded::of(&own_key, NOW);
-        assert_eq!(graded.wanted, Vec::<String>::new());
-        let text = graded.finding(&own_key).text;
-        assert!(text.contains("\"fapi2\", which fills in"), "{text}");
+        let rest = ", which fills in what the registration leaves out";
+        assert_eq!(told(&own_key), format!("{OAUTH21}{rest}"));
         let fapi = Client {
             profile: Some(Profile::Fapi2),
             ..client()
         };
-        assert_eq!(self::wanted(&fapi), (Grade::Fapi20, Vec::new()));
+        assert!(told(&fapi).starts_with("it keeps the FAPI 2.0 Security Profile: "));
     }
 }

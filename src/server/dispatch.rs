@@ -4,7 +4,7 @@ pub mod route;
 pub mod routes;
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt;
 use std::time::Instant;
 
 use log::kv::Value;
@@ -114,7 +114,7 @@ fn refused_early(presentation: &Presentation<'_>, audience: Audience, status: u1
     };
     match audience {
         Audience::Person => answers::refusal_page(presentation, status, description),
-        Audience::Program => answers::json(
+        Audience::Program(_) => answers::json(
             status,
             &serde_json::json!({"error": error, "error_description": description}),
         ),
@@ -206,7 +206,10 @@ fn is_list_of_tokens(names: &str) -> bool {
 
 /// With credentials at the token endpoint alone, which reads no cookie.
 fn share(response: Response, route: &Route, app: Option<&App>, request: &Request) -> Response {
-    match route.sharing {
+    let Audience::Program(sharing) = route.audience else {
+        return response;
+    };
+    match sharing {
         Sharing::Nobody => response,
         Sharing::Everybody => response
             .header("Access-Control-Allow-Origin", "*")
@@ -217,7 +220,7 @@ fn share(response: Response, route: &Route, app: Option<&App>, request: &Request
                 return response;
             };
             if answers::may_share(app, &response.note, origin) {
-                let response = match route.sharing {
+                let response = match sharing {
                     Sharing::ClientOriginsWithCredentials => {
                         response.header("Access-Control-Allow-Credentials", "true")
                     }
@@ -250,7 +253,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
                     let response = write(failure.status(), &failure.description(scope));
                     answers::noted(response, failure.reason())
                 }
-                Audience::Program | Audience::Person => {
+                Audience::Program(_) | Audience::Person => {
                     answers::bearer_refusal(presentation.config, failure, scope)
                 }
             };
@@ -336,7 +339,7 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
             let page = answers::error_page_with(presentation, problem, cause, "", None);
             Response { status, ..page }
         }
-        Audience::Program => answers::json_error(
+        Audience::Program(_) => answers::json_error(
             presentation.config,
             status,
             error.as_str(),
@@ -385,7 +388,7 @@ fn error_answer(
 ) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, problem, reason),
-        Audience::Program => {
+        Audience::Program(_) => {
             answers::json_error(presentation.config, problem.status(), error, (reason, None))
         }
         Audience::ProgramWith(write) => {
@@ -401,46 +404,53 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
     }
-    let why = response
-        .note
+    let note = &response.note;
+    let why = note
         .reason
         .map(|reason| format!("{} {}", reason.description(), reason.remedy()));
-    let mut named = named(&response.note, why.as_deref());
-    if response.note.reason == Some(Reason::RepeatedParameter) && response.note.detail.is_none() {
-        named.push(("detail", Cow::Owned(repeated(request))));
-    }
-    if let Some(trace) = traceparent(&request.headers) {
-        named.push(("traceparent", Cow::Borrowed(trace)));
-    }
+    let is_repeated = note.reason == Some(Reason::RepeatedParameter) && note.detail.is_none();
+    let short = |value| escaped(value, 300);
+    let named = [
+        ("client_id", note.client_id.as_deref().map(short)),
+        ("grant", note.grant.as_deref().map(short)),
+        ("reason", note.reason.map(Reason::code).map(short)),
+        ("detail", note.detail.as_deref().map(short)),
+        ("refused_origin", note.refused_origin.as_deref().map(short)),
+        ("why", why.as_deref().map(short)),
+        ("detail", is_repeated.then(|| Cow::Owned(repeated(request)))),
+        (
+            "traceparent",
+            traceparent(&request.headers).map(Cow::Borrowed),
+        ),
+    ];
     let method = request.method.as_str();
     let source = request.source;
     let path = escaped(&request.path, 200);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut fields = vec![
-        ("id", Value::from(request.id.as_str())),
+    let id = request.id.as_str();
+    let status = response.status;
+    let mut fields = Vec::with_capacity(6 + named.len());
+    fields.extend([
+        ("id", Value::from(id)),
         ("method", method.into()),
         ("path", (&*path).into()),
-        ("status", response.status.into()),
+        ("status", status.into()),
         ("ms", milliseconds.into()),
         ("source", Value::from_display(&source)),
-    ];
-    let mut line = String::with_capacity(256);
-    // Writing to memory does not fail.
-    let _ = write!(
-        line,
-        "id={} method={method} path={path} status={} ms={milliseconds} source={source}",
-        request.id, response.status
-    );
+    ]);
     for (name, value) in &named {
-        fields.push((name, (&**value).into()));
-        line.extend([" ", name, "=\"", value, "\""]);
+        fields.extend(value.as_deref().map(|value| (*name, value.into())));
     }
     log::logger().log(
         &Record::builder()
             .level(Level::Info)
             .target("gatepost::request")
             .key_values(&fields)
-            .args(format_args!("{line}"))
+            .args(format_args!(
+                "id={id} method={method} path={path} status={status} ms={milliseconds} \
+                 source={source}{}",
+                Named(&named)
+            ))
             .build(),
     );
 }
@@ -456,29 +466,18 @@ fn repeated(request: &Request) -> String {
     names.join(" ")
 }
 
-/// What an answer notes, with the names that the log has for it.
-fn named<'a>(note: &'a Note, why: Option<&'a str>) -> Vec<(&'static str, Cow<'a, str>)> {
-    let Note {
-        client_id,
-        grant,
-        reason,
-        detail,
-        refused_origin,
-    } = note;
-    let mut named = Vec::new();
-    for (name, value) in [
-        ("client_id", client_id.as_deref()),
-        ("grant", grant.as_deref()),
-        ("reason", reason.map(Reason::code)),
-        ("detail", detail.as_deref()),
-        ("refused_origin", refused_origin.as_deref()),
-        ("why", why),
-    ] {
-        if let Some(value) = value {
-            named.push((name, escaped(value, 300)));
+/// What an answer notes, as the line has it.
+struct Named<'a>(&'a [(&'static str, Option<Cow<'a, str>>)]);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in self.0 {
+            if let Some(value) = value {
+                write!(formatter, " {name}=\"{value}\"")?;
+            }
         }
+        Ok(())
     }
-    named
 }
 
 fn escaped(text: &str, most: usize) -> Cow<'_, str> {

@@ -33,7 +33,7 @@ use crate::logging;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
-use gatepost_protocol::registration::weak_setting::{self, WeakSetting, WeakUse};
+use gatepost_protocol::registration::weak_setting::{self, TOKEN_ENDPOINT_AS_AUDIENCE, WeakUse};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::clients::weak_settings;
 use gatepost_store::named_thread;
@@ -246,7 +246,7 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
         takes_long_body: Box::new(|request| dispatch::takes_long_body(house.serving(), request)),
         is_open: Arc::clone(&house.is_open),
     };
-    server::run(
+    let Err((code, message)) = server::run(
         settings,
         Arc::clone(&stats),
         |arrived: Result<&Request, Refused>| match arrived {
@@ -261,7 +261,10 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
             Err(refused) => Response::empty(refused.status),
         },
         |ends| close(house, ends),
-    )
+    );
+    log::error!("{message}");
+    log::logger().flush();
+    process::exit(code)
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.
@@ -414,7 +417,7 @@ fn keep(app: &App) -> ! {
 /// What weak settings are in use, as far as this server's own settings do not rule them out.
 fn weak_line(app: &App, mut uses: Vec<WeakUse>) -> Option<String> {
     if app.config.client_assertions_name_issuer {
-        uses.retain(|one| one.setting != WeakSetting::TokenEndpointAsAudience);
+        uses.retain(|one| one.setting != TOKEN_ENDPOINT_AS_AUDIENCE);
     }
     let in_frames = app.config.cookie_same_site == SameSite::None;
     weak_setting::line(&uses, in_frames)

@@ -11,7 +11,7 @@ use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, id, read, tenant_text};
 use crate::Result;
-use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
+use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakUse};
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
@@ -218,6 +218,10 @@ impl RegistryReader<'_> {
     }
 }
 
+// What RFC 9700 advises against, each with whether `legacy_until` ends it: a response type with
+// `token` or `id_token` (§2.1.2); the grant type `password` (§2.4); a nonce in the place of PKCE, or
+// neither, and plain PKCE (§2.1.1); refresh tokens that are reused (§4.14.2). And what makes
+// whoever has it an operator, and an `audience` of `federated` that is not this issuer.
 const WEAK_SETTINGS: &str = "
 SELECT w.setting, count(*) AS clients,
        (array_agg(CASE WHEN c.client_id LIKE '% %' THEN '\"' || c.client_id || '\"'
@@ -260,12 +264,7 @@ ORDER BY w.place";
 pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>> {
     let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
     store.list(bind!(WEAK_SETTINGS, most), |row| {
-        let name: &str = column(row, "setting")?;
-        let setting = WeakSetting::ALL
-            .into_iter()
-            .find(|setting| setting.as_str() == name);
-        read!(row, WeakUse { client_ids;
-            setting: setting.ok_or_else(|| StoreError::Corrupt(format!("weak setting {name}")))?,
+        read!(row, WeakUse { setting, client_ids;
             clients: u64::try_from(column::<i64>(row, "clients")?).unwrap_or_default(),
         })
     })

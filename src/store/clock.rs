@@ -41,17 +41,6 @@ pub const MOST_SKEW_MICROS: i64 = 30_000_000;
 const SET_BACK_MICROS: i64 = 1_000_000;
 
 impl Clock {
-    /// A clock that goes by this machine's time until the database has told its own.
-    pub fn new() -> Clock {
-        Clock {
-            started: std::time::Instant::now(),
-            reckoning: Mutex::new(Reckoning {
-                base_micros: time_of_day().micros(),
-                told_micros: i64::MIN,
-            }),
-        }
-    }
-
     pub fn now(&self) -> Instant {
         let mut reckoning = self.reckoning.lock();
         let reading = reckoning.base_micros.saturating_add(self.elapsed_micros());
@@ -93,8 +82,15 @@ impl Clock {
 }
 
 impl Default for Clock {
+    /// A clock that goes by this machine's time until the database has told its own.
     fn default() -> Clock {
-        Clock::new()
+        Clock {
+            started: std::time::Instant::now(),
+            reckoning: Mutex::new(Reckoning {
+                base_micros: time_of_day().micros(),
+                told_micros: i64::MIN,
+            }),
+        }
     }
 }
 
@@ -106,7 +102,7 @@ mod tests {
 
     #[test]
     fn small_corrections_never_turn_it_back_and_large_ones_do() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         let told = clock.now();
         clock.adjust(told.minus(Duration::from_millis(200)), Duration::ZERO);
         assert!(clock.now() >= told);
@@ -116,7 +112,7 @@ mod tests {
 
     #[test]
     fn who_reads_it_while_it_is_set_back_does_not_hold_it_where_it_was() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         let hour = Duration::from_secs(3_600);
         let over = AtomicBool::new(false);
         let went_back = std::thread::scope(|scope| {
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_took_long_moves_it_only_by_what_it_proves() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         let told = clock.now();
         assert_eq!(
             clock.adjust(told.plus(Duration::from_secs(9)), Duration::from_secs(10)),
@@ -152,7 +148,7 @@ mod tests {
 
     #[test]
     fn half_a_minute_between_the_clocks_is_in_doubt_and_a_second_is_not() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         for (seconds, in_doubt) in [(0, false), (1, false), (40, true)] {
             let ahead = time_of_day().plus(Duration::from_secs(seconds));
             clock.adjust(ahead, Duration::ZERO);
@@ -165,7 +161,7 @@ mod tests {
 
     #[test]
     fn follows_the_database_after_adjustment() {
-        let clock = Clock::new();
+        let clock = Clock::default();
         let ahead = clock.now().plus(Duration::from_secs(3_600));
         assert!((clock.adjust(ahead, Duration::ZERO) - 3_600_000_000).abs() < 1_000_000);
         assert!(clock.now().since(ahead) < Duration::from_secs(1) && clock.now() >= ahead);

@@ -52,17 +52,24 @@ pub struct Connection {
     unacknowledged: Unacknowledged,
 }
 
+pub(super) fn require_time(send_before: Option<Instant>) -> Result {
+    match send_before {
+        Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
+        _ => Ok(()),
+    }
+}
+
 impl Connection {
     /// A statement without values is asked for seldom, as at the start: one round trip, where
     /// preparing it first takes two.
     pub fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         if bound.values.is_empty() {
-            self.require_time()?;
+            require_time(self.send_before)?;
             let rows = self.client.query_typed(&bound.text(), &[]);
             return self.judged(rows);
         }
         let statement = self.prepared(bound)?;
-        self.require_time()?;
+        require_time(self.send_before)?;
         let rows = self.client.query(&statement, bound.values);
         self.judged(rows)
     }
@@ -78,7 +85,7 @@ impl Connection {
 
     pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         let statement = self.prepared(bound)?;
-        self.require_time()?;
+        require_time(self.send_before)?;
         let touched = self.client.execute(&statement, bound.values);
         self.judged(touched)
     }
@@ -126,7 +133,7 @@ impl Connection {
     /// been replaced meanwhile. Its one column is `answer`. What the function itself objects is
     /// told apart from what went wrong.
     pub fn call(&mut self, sql: &str, values: Values<'_>) -> Result<FunctionAnswer> {
-        self.require_time()?;
+        require_time(self.send_before)?;
         self.names_partitions = false;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(FunctionAnswer::objection);
@@ -154,7 +161,7 @@ impl Connection {
         if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
         }
-        self.require_time()?;
+        require_time(self.send_before)?;
         let prepared = self.client.prepare(&written_for(sql, names, &partitions));
         let statement = self.judged(prepared)?;
         if self.statements.len() >= STATEMENTS {
@@ -162,13 +169,6 @@ impl Connection {
         }
         self.statements.insert(place, statement.clone());
         Ok(statement)
-    }
-
-    fn require_time(&self) -> Result {
-        match self.send_before {
-            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
-            _ => Ok(()),
-        }
     }
 
     /// Decides whether this connection outlives the answer, and whether the answer may be believed.

@@ -18,7 +18,6 @@ use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in
 use gatepost_protocol::token::claims::ClaimNames;
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::token::refresh_token::{RefreshHandle, Within};
-use gatepost_protocol::words::client::RefreshTokenUsage;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::json::JsonObject;
@@ -350,7 +349,8 @@ pub struct NewRefresh<'a> {
     pub client_id: &'a ClientId,
     /// 16 random bytes of this request: tells its own commit from another's.
     pub attempt: [u8; 16],
-    pub usage: RefreshTokenUsage,
+    /// The client's tokens stay: `refresh_token_usage` is `reuse`.
+    pub reuse: bool,
     /// For how long after a move its predecessor still gets the same successor.
     pub retry_window: Duration,
     /// The key that a grant of no key is bound to from now on (RFC 9449 §5).
@@ -420,12 +420,11 @@ pub fn move_on(
             used_after,
             acrs
         },
-        day = id.day,
+        ..id { day },
+        ..new { client_id, reuse },
         id = &id.random[..],
-        client_id = new.client_id,
         presented,
         attempt = &new.attempt[..],
-        reuse = new.usage == RefreshTokenUsage::Reuse,
         confirmation = key_bytes(&within.confirmation),
         bind_to = key_bytes(&new.bind_to),
     );
@@ -528,12 +527,11 @@ pub fn refresh(
     let presented = new.handle.generation;
     let bound = bind!(
         REFRESH,
-        day = id.day,
+        ..id { day },
+        ..new { client_id, reuse },
         id = &id.random[..],
-        client_id = new.client_id,
         presented,
         attempt = &new.attempt[..],
-        reuse = new.usage == RefreshTokenUsage::Reuse,
         window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX),
         bind_to = key_bytes(&new.bind_to),
     );

@@ -278,6 +278,18 @@ ELSE c.metadata -> 'tenants' ? t.name END
 left(lower(normalize(coalesce(u.claims->>'name', u.username, u.sub), NFKC)), 254)
 COLLATE "C"
 
+-- Of a user `u` who is looked at for a list of people; it is cut where there may be more.
+{looked at}
+u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+
+-- Each of the roles that were asked for, in each of the tenants.
+{roles asked for}
+unnest(:tenants::text[]) AS t (name) CROSS JOIN unnest(:roles::text[]) AS r (name)
+
+-- Who has one of those roles.
+{members of role}
+SELECT m.sub FROM role_members m WHERE m.tenant = t.name AND m.role = r.name
+
 -- Whether the user `u` is in the state that was asked for, if any was.
 {in state}
 CASE :state::text WHEN 'disabled' THEN NOT {may act} WHEN 'enabled' THEN {may act}

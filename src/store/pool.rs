@@ -12,7 +12,7 @@ use postgres::{CancelToken, Client, Row, Transaction};
 use super::audit_chain::{Alternatives, Chains};
 use super::audit_event::AuditEvent;
 use super::connecting::{Connector, Unacknowledged};
-use super::connection::{Connection, Connections, PROOF_OF_LIFE};
+use super::connection::{Connection, Connections, PROOF_OF_LIFE, require_time};
 use super::database_url::{
     ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, OPERATOR_OPTIONS, PARTITION_OPTIONS,
     SERVING_OPTIONS, SURVEY_OPTIONS,
@@ -27,7 +27,6 @@ use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};
 use crate::Result;
 use crate::clock::Clock;
 use crate::worker::{self, GiveUp, Permit, Permits};
-use gatepost_protocol::audit::audit_chain::Head;
 use gatepost_protocol::words::secret::SecretText;
 
 /// How long a worker waits for its place in the lane. Meanwhile it serves nobody else. A request
@@ -151,7 +150,7 @@ impl Store {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let connector = Connector::new(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
-        let clock = Arc::new(Clock::new());
+        let clock = Arc::new(Clock::default());
         let chains = Chains::new(
             Arc::clone(&clock),
             settings.process.clone(),
@@ -316,16 +315,6 @@ impl Store {
         &self.0.clock
     }
 
-    /// How far those chains of audit events have come that have moved since this was last asked.
-    pub fn moved_audit_heads(&self) -> Vec<Head> {
-        self.0.chains.moved_heads()
-    }
-
-    /// What the names of this process's chains of audit events have between slashes.
-    pub fn audit_process(&self) -> &str {
-        self.0.chains.process()
-    }
-
     pub fn chains(&self) -> &Chains {
         &self.0.chains
     }
@@ -451,9 +440,7 @@ impl Store {
         let send_before = request
             .as_ref()
             .map(|end| end.at.checked_sub(least).unwrap_or(end.at));
-        if send_before.is_some_and(|time| Instant::now() >= time) {
-            return Err(StoreError::OutOfTime);
-        }
+        require_time(send_before)?;
         let patience = if worker::has_post() {
             LANE_PATIENCE
         } else {

@@ -9,6 +9,7 @@ use postgres::{Client, IsolationLevel, Row, Transaction};
 use super::Store;
 use super::audit_chain::Chain;
 use super::audit_event::{AuditEvent, EventAuthor};
+use super::connection::require_time;
 use super::endings::CONFIRM;
 use super::error::StoreError;
 use super::pool::LEAST_FOR_A_WRITE;
@@ -167,26 +168,19 @@ impl RegistryReader<'_> {
         self.is_to_be_confirmed = true;
     }
 
-    fn require_time(&self) -> Result {
-        match self.send_before {
-            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
-            _ => Ok(()),
-        }
-    }
-
     pub fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         self.read_as(&bound.text(), bound.values)
     }
 
     /// A statement that was written out, and changed.
     pub fn read_as(&mut self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
-        self.require_time()?;
+        require_time(self.send_before)?;
         Ok(self.transaction.query(text, values)?)
     }
 
     /// A command without values, such as `SET LOCAL`.
     pub fn run(&mut self, command: &'static str) -> Result {
-        self.require_time()?;
+        require_time(self.send_before)?;
         Ok(self.transaction.batch_execute(command)?)
     }
 
@@ -199,7 +193,7 @@ impl RegistryReader<'_> {
     }
 
     pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row> {
-        self.require_time()?;
+        require_time(self.send_before)?;
         Ok(self.transaction.query_one(&bound.text(), bound.values)?)
     }
 }
@@ -250,7 +244,7 @@ impl RegistryWriter<'_> {
 
     pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         self.wrote = true;
-        self.reader.require_time()?;
+        require_time(self.reader.send_before)?;
         let transaction = &mut self.reader.transaction;
         Ok(transaction.execute(&bound.text(), bound.values)?)
     }
@@ -264,7 +258,7 @@ impl RegistryWriter<'_> {
         if !self.revoked_users.is_empty() || !self.revoked_clients.is_empty() {
             self.call_clients()?;
         }
-        self.reader.require_time()?;
+        require_time(self.reader.send_before)?;
         self.store.commit(self.reader.transaction)?;
         Ok(Some(self.chain))
     }

@@ -69,10 +69,6 @@ impl Running {
         self.started.elapsed() > time
     }
 
-    fn hangs(&self) -> bool {
-        self.has_run_for(self.cancel_after + GRACE)
-    }
-
     /// Frees what its thread holds: the permits, the place in the pool, of which another is made,
     /// and the post.
     fn abandon(&mut self) {
@@ -303,7 +299,8 @@ fn look(shared: &Arc<Shared>) {
         if entry.has_run_for(entry.give_up_after) {
             in_vain.extend(entry.give_up.take());
         }
-        if entry.hangs() && !entry.is_abandoned && may_be_abandoned > 0 {
+        let hangs = entry.has_run_for(entry.cancel_after + GRACE);
+        if hangs && !entry.is_abandoned && may_be_abandoned > 0 {
             may_be_abandoned -= 1;
             entry.abandon();
         }

@@ -192,8 +192,14 @@ pub struct Permits {
 
 #[derive(Debug)]
 struct Lane {
-    free: Mutex<usize>,
+    room: Mutex<Room>,
     returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Room {
+    free: usize,
+    waiting: usize,
 }
 
 /// One permit; goes back when dropped, also when the holder panics, or when the watchdog sees that
@@ -212,8 +218,14 @@ struct Hold {
 impl Hold {
     fn give_back(&self) {
         if !self.is_back.swap(true, Ordering::SeqCst) {
-            *self.lane.free.lock() += 1;
-            self.lane.returned.notify_one();
+            let mut room = self.lane.room.lock();
+            room.free += 1;
+            let is_awaited = room.waiting > 0;
+            drop(room);
+            // Notifying takes a system call also where nobody waits.
+            if is_awaited {
+                self.lane.returned.notify_one();
+            }
         }
     }
 }
@@ -223,31 +235,36 @@ impl Permits {
     pub fn new(count: usize) -> Permits {
         Permits {
             lane: Arc::new(Lane {
-                free: Mutex::new(count),
+                room: Mutex::new(Room {
+                    free: count,
+                    waiting: 0,
+                }),
                 returned: Condvar::new(),
             }),
         }
     }
 
     pub fn free(&self) -> usize {
-        *self.lane.free.lock()
+        self.lane.room.lock().free
     }
 
     /// Takes a permit, waiting at most `patience`; `None` when there was none by then.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
-        let mut free = self.lane.free.lock();
-        while *free == 0 {
+        let mut room = self.lane.room.lock();
+        while room.free == 0 {
             let remaining = deadline.checked_duration_since(Instant::now())?;
-            free = self
+            room.waiting += 1;
+            room = self
                 .lane
                 .returned
-                .wait_timeout(free, remaining)
+                .wait_timeout(room, remaining)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+            room.waiting -= 1;
         }
-        *free -= 1;
-        drop(free);
+        room.free -= 1;
+        drop(room);
         let hold = Arc::new(Hold {
             lane: Arc::clone(&self.lane),
             is_back: AtomicBool::new(false),

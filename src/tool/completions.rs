@@ -106,11 +106,15 @@ fn cases(is_zsh: bool, settings: &[String]) -> [String; 4] {
         .into_iter()
         .chain(settings.iter().map(String::as_str));
     [
-        words_of.join("\n"),
-        option_cases(is_zsh).join("\n"),
+        choice(&words_of),
+        choice(&option_cases(is_zsh)),
         joined("|", of_files().map(quoted)),
         joined(" ", general),
     ]
+}
+
+fn choice(cases: &[String]) -> String {
+    format!("    case $typed in\n{}\n    esac", cases.join("\n"))
 }
 
 fn option_cases(is_zsh: bool) -> Vec<String> {

@@ -12,8 +12,9 @@ use gatepost_server::app::letters::postman;
 use gatepost_server::config::Config;
 use gatepost_server::endpoints::letters::message;
 use gatepost_server::outbound::Postman;
+use gatepost_server::outbound::message::LetterText;
 use gatepost_server::pages::language::Language;
-use gatepost_server::pages::letters::{InvitationLetter, LetterFrame, LetterText, ResetAccount};
+use gatepost_server::pages::letters::{InvitationLetter, LetterFrame, ResetAccount};
 use gatepost_store::clock::time_of_day;
 use gatepost_store::linked_identities;
 use gatepost_store::users::{self, UserRow};
@@ -78,7 +79,7 @@ pub fn send_link(maker: &LinkMaker<'_>, user: &UserRow) -> CommandResult {
             })
         }
     };
-    let answer = send(config, language, &to, &text, maker.operator.now()?)?;
+    let answer = send(config, &to, &text, maker.operator.now()?)?;
     say!("sent to {to}; the mail server answered {answer}")
 }
 
@@ -88,7 +89,7 @@ pub fn test(invocation: &Invocation) -> CommandResult {
     let to = MailAddress::parse(invocation.value(0))
         .or_else(|rule| misuse(format!("ADDRESS {rule}")))?;
     let text = frame(&config, Language::English, None).trial();
-    let answer = send(&config, Language::English, &to, &text, time_of_day())?;
+    let answer = send(&config, &to, &text, time_of_day())?;
     say!("the mail server took the letter: {answer}")
 }
 
@@ -109,13 +110,12 @@ pub fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
 
 fn send(
     config: &Config,
-    language: Language,
     to: &MailAddress,
     text: &LetterText,
     now: Instant,
 ) -> CommandResult<String> {
     let postman = mail_server(config, "it names the mail server")?;
-    let message = message(config, language.tag(), to, text, now);
+    let message = message(config, to, text, now);
     let sent = postman.send(to, message.expose());
     sent.or_else(|undelivered| refuse!("the letter was not sent: {undelivered}"))
 }

@@ -74,7 +74,7 @@ pub fn apply(invocation: &Invocation) -> CommandResult {
 fn removals(plan: &Plan<'_>) -> Vec<String> {
     let mut removals = Vec::new();
     for change in &plan.changes {
-        if change.verb == Verb::Remove {
+        if change.verb() == Verb::Remove {
             removals.push(named(change));
         }
     }
@@ -112,7 +112,7 @@ fn report(invocation: &Invocation, plan: &Plan<'_>) -> String {
 }
 
 fn done(change: &PlannedChange<'_>) -> String {
-    let done = match change.verb {
+    let done = match change.verb() {
         Verb::Add => "added",
         Verb::Change => "changed",
         Verb::Remove => "removed",
@@ -297,7 +297,7 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
 fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
     let mut lines = vec![title(change, colours)];
     for field in change.fields() {
-        lines.push(line(&field, change.verb));
+        lines.push(line(&field, change.verb()));
     }
     for (role, clients) in plan.opened_by(change) {
         let clients = joined(", ", clients.iter().map(|name| in_text(name)));
@@ -309,7 +309,7 @@ fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
 }
 
 fn title(change: &PlannedChange<'_>, colours: bool) -> String {
-    let (sign, colour) = match change.verb {
+    let (sign, colour) = match change.verb() {
         Verb::Add => ("+", "32"),
         Verb::Change => ("~", "33"),
         Verb::Remove => ("-", "31"),

@@ -41,7 +41,8 @@ fn server_process() {
             .header("X-Refused", "yes")
             .header("X-Path", refused.request.path),
     };
-    run(settings, stats, handler, |_| Response::empty(404), |_| ());
+    let Err((_, why)) = run(settings, stats, handler, |_| Response::empty(404), |_| ());
+    panic!("{why}");
 }
 
 fn answer(request: &Request, stats: &ServerStats) -> Response {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::refresh_token::{RefreshHandle, Within};
-use gatepost::protocol::words::client::RefreshTokenUsage;
 use gatepost::protocol::words::identifiers::ClientId;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::scope::ScopeSet;
@@ -155,7 +154,7 @@ impl Presented {
             handle: self.handle,
             client_id,
             attempt: [OWN; 16],
-            usage: RefreshTokenUsage::Rotate,
+            reuse: false,
             retry_window: WINDOW,
             bind_to: None,
         }

@@ -7,7 +7,6 @@ use gatepost::protocol::device::device_code::DeviceDecision;
 use gatepost::protocol::token::claims::ClaimNames;
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::refresh_token::{RefreshHandle, Within};
-use gatepost::protocol::words::client::RefreshTokenUsage;
 use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::Instant;
@@ -287,19 +286,16 @@ fn the_same_attempt_twice_is_one_refresh() {
         generation: 0,
     };
     let client_id = client_id();
-    let of_usage = |usage| NewRefresh {
+    let of_reuse = |reuse| NewRefresh {
         handle,
         client_id: &client_id,
         attempt: random::bytes(),
-        usage,
+        reuse,
         retry_window: Duration::from_secs(30),
         bind_to: None,
     };
-    for (usage, generation, told) in [
-        (RefreshTokenUsage::Reuse, 0, 1),
-        (RefreshTokenUsage::Rotate, 1, 2),
-    ] {
-        let new = of_usage(usage);
+    for (reuse, generation, told) in [(true, 0, 1), (false, 1, 2)] {
+        let new = of_reuse(reuse);
         for _ in 0..2 {
             let refreshed = grants::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
             let made = matches!(refreshed, Some(Refreshed::Issued { generation: next, .. }) if next == generation);
@@ -326,7 +322,7 @@ fn the_same_attempt_twice_is_one_refresh() {
     };
     let new = NewRefresh {
         handle,
-        ..of_usage(RefreshTokenUsage::Rotate)
+        ..of_reuse(false)
     };
     let event = AuditEvent::default();
     let move_on = || grants::move_on(&scene.store, &new, &within, &event).unwrap();
@@ -343,7 +339,7 @@ fn the_same_attempt_twice_is_one_refresh() {
     assert_eq!(repeated.map(next), Some((2, alice())));
     assert_eq!(scene.events("refreshed"), 3);
     assert_eq!(scene.events("refresh_repeated"), 0);
-    let mut reused = of_usage(RefreshTokenUsage::Reuse);
+    let mut reused = of_reuse(true);
     reused.handle = RefreshHandle {
         generation: 2,
         ..handle

@@ -52,7 +52,7 @@ WITH cursor AS MATERIALIZED (
      WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[]))
     UNION ALL SELECT '', '' LIMIT 1
 )
-SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+SELECT {looked at}
 FROM unnest(:reach::text[]) AS t (name)
 CROSS JOIN LATERAL (
     SELECT u.*, {name key} AS name_key FROM users u
@@ -67,7 +67,7 @@ WITH cursor AS MATERIALIZED (
     SELECT {name key} AS name_key, u.sub FROM users u
     WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[])
 )
-SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+SELECT {looked at}
 FROM unnest(:reach::text[]) AS t (name)
 CROSS JOIN LATERAL (
     SELECT u.*, {name key} AS name_key FROM users u
@@ -118,11 +118,9 @@ WITH asked AS MATERIALIZED (
      ) AS o
      LIMIT :most::int8)
     UNION ALL
-    (SELECT m.sub FROM unnest(:tenants::text[]) AS t (name)
-     CROSS JOIN unnest(:roles::text[]) AS r (name)
+    (SELECT m.sub FROM {roles asked for}
      CROSS JOIN LATERAL (
-         SELECT m.sub FROM role_members m
-         WHERE m.tenant = t.name AND m.role = r.name
+         {members of role}
          ORDER BY m.sub LIMIT :most::int8
      ) AS m
      WHERE NOT EXISTS (SELECT FROM asked) LIMIT :most::int8)
@@ -158,13 +156,11 @@ pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>> {
 
 // As many as there may be cannot be sorted by their names for each page.
 const MEMBERS_BEHIND: &str = "
-SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+SELECT {looked at}
 FROM (
-    SELECT DISTINCT m.sub FROM unnest(:tenants::text[]) AS t (name)
-    CROSS JOIN unnest(:roles::text[]) AS r (name)
+    SELECT DISTINCT m.sub FROM {roles asked for}
     CROSS JOIN LATERAL (
-        SELECT m.sub FROM role_members m
-        WHERE m.tenant = t.name AND m.role = r.name AND m.sub > :cursor::text
+        {members of role} AND m.sub > :cursor::text
         ORDER BY m.sub LIMIT :most::int8
     ) AS m
     ORDER BY m.sub LIMIT :most::int8
@@ -172,13 +168,11 @@ FROM (
 ORDER BY u.sub";
 
 const MEMBERS_BEFORE: &str = "
-SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+SELECT {looked at}
 FROM (
-    SELECT DISTINCT m.sub FROM unnest(:tenants::text[]) AS t (name)
-    CROSS JOIN unnest(:roles::text[]) AS r (name)
+    SELECT DISTINCT m.sub FROM {roles asked for}
     CROSS JOIN LATERAL (
-        SELECT m.sub FROM role_members m
-        WHERE m.tenant = t.name AND m.role = r.name AND m.sub < :cursor::text
+        {members of role} AND m.sub < :cursor::text
         ORDER BY m.sub DESC LIMIT :most::int8
     ) AS m
     ORDER BY m.sub DESC LIMIT :most::int8
@@ -210,11 +204,9 @@ pub fn members(
 }
 
 const COUNT_MEMBERS: &str = "
-SELECT count(DISTINCT m.sub) AS people FROM unnest(:tenants::text[]) AS t (name)
-CROSS JOIN unnest(:roles::text[]) AS r (name)
+SELECT count(DISTINCT m.sub) AS people FROM {roles asked for}
 CROSS JOIN LATERAL (
-    SELECT m.sub FROM role_members m
-    WHERE m.tenant = t.name AND m.role = r.name
+    {members of role}
     ORDER BY m.sub LIMIT :most::int8
 ) AS m";
 

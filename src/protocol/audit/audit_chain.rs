@@ -150,7 +150,7 @@ impl AuditRow {
 
     /// Those of the columns behind the user's.
     pub fn hashed_behind_user(&self) -> Vec<u8> {
-        let mut hashed = Vec::new();
+        let mut hashed = Vec::with_capacity(128);
         for text in [&self.source, &self.request_id] {
             absorb(&mut hashed, text.as_deref());
         }

@@ -1,6 +1,7 @@
 //! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding
 //! Practices, RFC 9207): its parameters, and the encoder that puts them into a redirect or a form.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -143,13 +144,13 @@ pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
         Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
         Some(_) => "&",
     };
-    format!("{uri}{separator}{}", encode(parameters))
+    [uri, separator, &encode(parameters)].concat()
 }
 
 fn encode(parameters: &[(&'static str, String)]) -> String {
     let pairs = parameters
         .iter()
-        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
+        .map(|(name, value)| [name, "=", &Cow::from(utf8_percent_encode(value, ENCODED))].concat());
     joined("&", pairs)
 }
 

@@ -1,38 +1,11 @@
 //! Settings of clients that RFC 9700 advises against, and the log's line of who has them.
 
-use crate::words::named::named;
-
-named! {
-    /// Something that a client can be registered for although RFC 9700 recommends something
-    /// stronger.
-    pub enum WeakSetting {
-        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700
-        /// §2.1.2).
-        TokensThroughBrowser = "tokens through the browser",
-        /// The grant type `password` (RFC 9700 §2.4).
-        PasswordGrant = "password grant",
-        /// No `require_pkce` of a confidential client: a nonce will do (RFC 9700 §2.1.1).
-        PkceOrNonce = "PKCE or nonce",
-        /// `require_pkce` false (RFC 9700 §2.1.1).
-        NeitherPkceNorNonce = "neither PKCE nor nonce",
-        /// `allow_plain_pkce` (RFC 7636 §4.2).
-        PlainPkce = "plain PKCE",
-        /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
-        ReusedRefreshTokens = "refresh tokens that are reused",
-        /// The scope `registration.write` of `urn:gatepost:admin`: whoever has it is an operator.
-        WholeRegistration = "registration.write, which changes everything",
-        /// An `audience` of `federated` that is not this issuer.
-        ForeignAudience = "tokens that were made for somebody else",
-        /// `client_credentials_token_lifetime`
-        LastingTokens = "tokens of long life",
-        /// `private_key_jwt` while `GATEPOST_CLIENT_ASSERTION_AUDIENCE` is `any` (RFC 10070).
-        TokenEndpointAsAudience = "client assertions for the token endpoint's URL",
-    }
-}
+/// Whoever requires RFC 10070 of all clients has it no more.
+pub const TOKEN_ENDPOINT_AS_AUDIENCE: &str = "client assertions for the token endpoint's URL";
 
 /// One of them, and who is registered for it.
 pub struct WeakUse {
-    pub setting: WeakSetting,
+    pub setting: String,
     /// The first of the clients' names, as text has them, at most [`NAMED_CLIENTS`]. Behind a name
     /// in brackets: until when it may use the setting's legacy flow, and when it last did.
     pub client_ids: Vec<String>,
@@ -59,16 +32,16 @@ fn part_of_line(one: &WeakUse) -> String {
     } else {
         format!(" and {others} more")
     };
-    format!("{} ({named}{rest})", one.setting.as_str())
+    format!("{} ({named}{rest})", one.setting)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn used(setting: WeakSetting, client_ids: &[&str], clients: u64) -> WeakUse {
+    fn used(setting: &str, client_ids: &[&str], clients: u64) -> WeakUse {
         WeakUse {
-            setting,
+            setting: setting.to_owned(),
             client_ids: client_ids.iter().map(ToString::to_string).collect(),
             clients,
         }
@@ -82,8 +55,8 @@ mod tests {
     #[test]
     fn every_use_is_named_with_its_clients_and_the_rest_is_counted() {
         let uses = [
-            used(WeakSetting::PasswordGrant, &["old"], 1),
-            used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012),
+            used("password grant", &["old"], 1),
+            used("refresh tokens that are reused", &["a", "b"], 4_012),
         ];
         let password = "weak settings in use: password grant (old)";
         let both = format!("{password}; refresh tokens that are reused (a, b and 4010 more)");

@@ -20,7 +20,7 @@ use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
-use crate::words::json::{JsonObject, Members};
+use crate::words::json::{JsonObject, Members, SetMember};
 use crate::words::named::named;
 use crate::words::scope::ScopeSet;
 use crate::words::session::SignIn;
@@ -139,17 +139,23 @@ impl AccessToken {
             "jti": self.jti.to_text(),
             "scope": scope_value(&self.scope, form.scope_claim),
             "sub": user.map_or(client_as_subject, |user| Some(user.subject.as_str())),
-            "sid": user.map(|user| &user.sid),
-            "tenant": user.map(|user| &user.tenant),
-            "auth_time": user.map(|user| user.auth_time.seconds()),
-            "amr": user.map(|user| &user.amr),
-            "acr": user.map(|user| &user.acr),
             "userinfo_claims": (!self.userinfo_claims.is_empty()).then_some(&self.userinfo_claims),
-            "act": self.delegation.as_ref().map(Delegation::act),
-            "exchanged_from": self.delegation.as_ref().map(Delegation::exchanged_from),
             "cnf": self.confirmation.map(|key| json!({"jkt": key.to_text()})),
             "grant_claims": (!grant_claims.is_empty()).then_some(grant_claims),
         }));
+        if let Some(user) = user {
+            members.extend(claims::present(json!({
+                "sid": user.sid,
+                "tenant": user.tenant,
+                "auth_time": user.auth_time.seconds(),
+                "amr": user.amr,
+                "acr": user.acr,
+            })));
+        }
+        if let Some(delegation) = &self.delegation {
+            members.set("act", delegation.act());
+            members.set("exchanged_from", delegation.exchanged_from());
+        }
         members.extend(self.claims.clone());
         claims::add_unreserved(&mut members, form.further_claims);
         members
@@ -214,25 +220,29 @@ impl Jti {
     /// With a grant: the grant's name and the random bytes, 32 bytes. Without a grant: the random
     /// bytes and the epochs, 44 bytes with a user and 28 without.
     pub fn encode(self) -> Vec<u8> {
-        let epochs = match self.stands_on {
+        match self.stands_on {
             StandsOn::Grant(grant) => {
-                return [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat();
+                [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat()
             }
             StandsOn::User(Epochs {
                 installation,
                 client,
                 user,
                 consent,
-            }) => vec![installation, client, user, consent],
+            }) => self.behind_random([installation, client, user, consent]),
             StandsOn::Client {
                 installation,
                 client,
-            } => vec![installation, client],
-        };
-        self.random
-            .into_iter()
-            .chain(epochs.into_iter().flat_map(i64::to_be_bytes))
-            .collect()
+            } => self.behind_random([installation, client]),
+        }
+    }
+
+    fn behind_random<const N: usize>(&self, epochs: [i64; N]) -> Vec<u8> {
+        [
+            &self.random[..],
+            epochs.map(i64::to_be_bytes).as_flattened(),
+        ]
+        .concat()
     }
 
     /// Reads [`Jti::encode`]. The length tells the three forms apart.
@@ -277,7 +287,7 @@ fn one_or_many(texts: &[String]) -> Value {
 
 fn scope_value(scope: &ScopeSet, form: ScopeClaim) -> Value {
     match form {
-        ScopeClaim::Text => json!(scope.to_string()),
+        ScopeClaim::Text => json!(scope.as_str()),
         ScopeClaim::Array => scope.iter().collect(),
     }
 }
@@ -323,7 +333,7 @@ pub(crate) mod json_text {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JsonObject, D::Error> {
-        serde_json::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        serde_json::from_str(<&str>::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

@@ -57,7 +57,7 @@ pub fn narrow(
     if !chosen.iter().all(|resource| {
         is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)
     }) {
-        return Err(invalid_target(Reason::InvalidTarget));
+        return Err(invalid_target());
     }
     if chosen.is_empty() {
         let audience = behind.into_iter().map(str::to_owned).collect();
@@ -109,7 +109,7 @@ pub fn narrow_granted(
         Cow::Borrowed(scope)
     };
     if scope.is_empty() {
-        return Err(invalid_target(Reason::InvalidTarget));
+        return Err(invalid_target());
     }
     narrow(&scope, requested, &left, catalogue, issuer)
 }
@@ -167,7 +167,7 @@ fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
 
 fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
     if audience.is_empty() {
-        vec![format!("{}/resources", issuer.trim_end_matches('/'))]
+        vec![[issuer.trim_end_matches('/'), "/resources"].concat()]
     } else {
         audience
     }
@@ -262,7 +262,7 @@ mod tests {
 
     const ISSUER: &str = "https://op.example/idp";
     const ORDERS: &str = "https://orders.example.com/";
-    const INVALID: TokenError = invalid_target(Reason::InvalidTarget);
+    const INVALID: TokenError = invalid_target();
 
     fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| name.to_string()).collect()

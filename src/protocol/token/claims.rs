@@ -257,8 +257,8 @@ pub fn in_order<'a>(
     kind: ScopeKind,
     catalogue: &'a Catalogue,
 ) -> Vec<&'a RegisteredScope> {
-    let granted_before = scope.retain(|name| !reach.contains(name));
-    let mut granted_before: Vec<&str> = granted_before.iter().collect();
+    let granted_before = scope.iter().filter(|name| !reach.contains(name));
+    let mut granted_before: Vec<&str> = granted_before.collect();
     granted_before.sort_unstable();
     let of_client = reach.iter().filter(|name| scope.contains(name));
     let names = of_client.chain(granted_before);
@@ -349,9 +349,9 @@ pub fn present(object: Value) -> JsonObject {
 
 /// A JSON object of fixed members, without those that are null, and of further members with other
 /// names.
-pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub JsonObject);
+pub struct Object(pub [(&'static str, Value); 15], pub JsonObject);
 
-impl<const N: usize> Serialize for Object<N> {
+impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let own = self
             .0

@@ -152,16 +152,19 @@ pub fn judge<'a>(
         now,
         ..
     } = sender;
-    let wrong_target = || invalid_target(Reason::InvalidTarget);
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let named = |entry: &&IdJagEntry| request.audiences == [entry.audience.as_str()];
-    let entry = client.id_jag.iter().find(named).ok_or_else(wrong_target)?;
+    let entry = client
+        .id_jag
+        .iter()
+        .find(named)
+        .ok_or_else(invalid_target)?;
     let is_name = |name: &str| entry.resources.iter().any(|resource| resource == name);
     let resource = match request.resources.as_slice() {
         [resource] => meant(resource, is_name),
         [] | [_, _, ..] => None,
     };
-    let resource = resource.ok_or_else(wrong_target)?;
+    let resource = resource.ok_or_else(invalid_target)?;
     let scope = match &request.scope {
         Some(asked) => entry.scope.retain(|name| asked.contains(name)),
         None => entry.scope.clone(),
@@ -205,7 +208,7 @@ impl IdJagGrant<'_> {
         jti: &str,
         proved: Option<KeyThumbprint>,
         now: Instant,
-    ) -> Object<15> {
+    ) -> Object {
         let sign_in = self.sign_in;
         let claims = &self.user.claims;
         // Others may find people by their address, so it must be theirs.

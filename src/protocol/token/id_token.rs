@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::keys::jwt::half_hash;
@@ -37,7 +39,7 @@ pub struct IdToken<'a> {
 
 impl IdToken<'_> {
     /// The claims to sign with `alg`, whose hash the half hashes follow.
-    pub fn claims(self, alg: SigningAlgorithm) -> Object<15> {
+    pub fn claims(self, alg: SigningAlgorithm) -> Object {
         let user = self.user;
         let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
         let own = [
@@ -54,8 +56,8 @@ impl IdToken<'_> {
             ("idp", json!(user.identity_provider)),
             ("nonce", json!(self.nonce)),
             ("jti", json!(self.jti)),
-            ("at_hash", json!(half(self.access_token))),
-            ("c_hash", json!(half(self.code))),
+            ("at_hash", half(self.access_token).into()),
+            ("c_hash", half(self.code).into()),
         ];
         Object(own, self.user_claims)
     }
@@ -76,23 +78,23 @@ pub struct TokenResponse {
     pub further: JsonObject,
 }
 
-impl TokenResponse {
-    pub fn into_object(self) -> Object<6> {
-        let own = [
-            ("access_token", json!(self.access_token.expose())),
-            ("token_type", json!(self.token_type)),
-            ("expires_in", json!(self.expires_in)),
-            (
-                "id_token",
-                json!(self.id_token.as_ref().map(SecretText::expose)),
-            ),
-            (
-                "refresh_token",
-                json!(self.refresh_token.as_ref().map(SecretText::expose)),
-            ),
-            ("scope", json!(self.scope.to_string())),
-        ];
-        Object(own, self.further)
+impl Serialize for TokenResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("access_token", self.access_token.expose())?;
+        members.serialize_entry("token_type", self.token_type)?;
+        members.serialize_entry("expires_in", &self.expires_in)?;
+        if let Some(token) = &self.id_token {
+            members.serialize_entry("id_token", token.expose())?;
+        }
+        if let Some(token) = &self.refresh_token {
+            members.serialize_entry("refresh_token", token.expose())?;
+        }
+        members.serialize_entry("scope", self.scope.as_str())?;
+        for (name, value) in &self.further {
+            members.serialize_entry(name, value)?;
+        }
+        members.end()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Introspection (RFC 7662): the answer to a resource, or to a client about its own tokens. Any
 //! other caller learns only that the token is not active, as for a token that never existed.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::access_token::{AccessToken, JwtForm, ScopeClaim};
@@ -10,7 +12,7 @@ use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, SetMember};
 use crate::words::session::User;
 
 #[derive(Clone, Copy)]
@@ -21,13 +23,15 @@ pub enum Caller<'a> {
 
 /// The token as far as it is the caller's business: a client sees all of its own, a resource its
 /// own scopes where the token is meant for it. `None` when that is nothing.
-pub fn seen_by(
+pub fn seen_by<'a>(
     caller: Caller<'_>,
-    token: &AccessToken,
+    token: &'a AccessToken,
     catalogue: &Catalogue,
-) -> Option<AccessToken> {
+) -> Option<Cow<'a, AccessToken>> {
     match caller {
-        Caller::Client(client_id) => (*client_id == token.client_id).then(|| token.clone()),
+        Caller::Client(client_id) => {
+            (*client_id == token.client_id).then_some(Cow::Borrowed(token))
+        }
         Caller::Resource(name) => {
             let stands_behind = |scope: &str| {
                 let registered = catalogue.scopes.get(scope);
@@ -39,11 +43,11 @@ pub fn seen_by(
             if !meant_for_it || scope.is_empty() {
                 return None;
             }
-            Some(AccessToken {
+            Some(Cow::Owned(AccessToken {
                 audience: vec![name.to_owned()],
                 scope,
                 ..token.clone()
-            })
+            }))
         }
     }
 }
@@ -72,9 +76,8 @@ pub fn access_token_response(
     for withheld in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
         answer.remove(withheld);
     }
-    answer.extend(claims::present(
-        json!({ "active": true, "token_type": seen.token_type() }),
-    ));
+    answer.set("active", true);
+    answer.set("token_type", seen.token_type());
     answer
 }
 
@@ -115,7 +118,7 @@ mod tests {
             let client_id = ClientId::new(name);
             seen_by(Caller::Client(&client_id), &token, &samples::catalogue())
         };
-        assert_eq!(seen("web"), Some(token.clone()));
+        assert_eq!(seen("web").as_deref(), Some(&token));
         assert_eq!(seen("app"), None);
     }
 

@@ -200,7 +200,7 @@ fn narrowed(
     };
     // `resource` is an address, `audience` a name; both mean registered resources (RFC 8693 §2.1).
     if !request.resources.iter().all(|resource| is_target(resource)) {
-        return Err(invalid_target(Reason::InvalidTarget));
+        return Err(invalid_target());
     }
     let further = request
         .audiences
@@ -219,12 +219,12 @@ fn narrowed(
     let allowed =
         |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
     if !chosen.iter().all(allowed) {
-        return Err(invalid_target(Reason::InvalidTarget));
+        return Err(invalid_target());
     }
     let narrowed = aimed(&scope, &chosen, catalogue, issuer);
     // What was asked for by name and cannot be aimed anywhere is refused rather than left out.
     if request.scope.is_some() && !has_targets && narrowed.scope != scope {
-        return Err(invalid_target(Reason::InvalidTarget));
+        return Err(invalid_target());
     }
     if narrowed.scope.is_empty() {
         Err(invalid_scope(Reason::NoScopeLeft))

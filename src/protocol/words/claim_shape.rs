@@ -6,7 +6,7 @@ use std::slice;
 use serde_json::Value;
 
 use super::scope::is_language_tag;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, is_empty};
 
 /// Claims of the scope `profile` (OpenID Connect Core §5.4).
 pub const PROFILE: [&str; 14] = [
@@ -152,14 +152,8 @@ fn address_members(members: &JsonObject) -> JsonObject {
 }
 
 fn present(value: &Value) -> Option<Value> {
-    let empty = match value {
-        Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    };
-    (!empty).then(|| value.clone())
+    let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+    (!is_blank && !is_empty(value)).then(|| value.clone())
 }
 
 #[cfg(test)]

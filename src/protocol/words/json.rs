@@ -5,6 +5,17 @@ use serde_json::{Map, Value};
 /// A JSON object (RFC 8259 §4): claims, or the members of a document from outside.
 pub type JsonObject = Map<String, Value>;
 
+/// Whether a value says nothing.
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// Members of what was written elsewhere. One of another type counts as absent.
 pub trait Members {
     fn member(&self, name: &str) -> Option<&Value>;

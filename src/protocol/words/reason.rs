@@ -620,8 +620,8 @@ pub const fn invalid_scope(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidScope, reason)
 }
 
-pub const fn invalid_target(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidTarget, reason)
+pub const fn invalid_target() -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget)
 }
 
 pub const fn unauthorized_client(reason: Reason) -> TokenError {

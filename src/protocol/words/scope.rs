@@ -3,68 +3,76 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
 /// Asks for a refresh token (OpenID Connect Core §11).
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
-/// A set of scope names that keeps the order in which they were asked for and folds duplicates.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScopeSet(Vec<String>);
+/// A set of scope names that keeps the order in which they were asked for and folds duplicates: one
+/// text, with a space between two names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeSet(String);
 
 impl ScopeSet {
     /// RFC 6749 §3.3; `None` when a character is not allowed in a scope token.
     pub fn parse(text: &str) -> Option<ScopeSet> {
-        let allowed = |byte: u8| {
-            byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte)
-        };
-        let names: Vec<&str> = text.split(' ').filter(|name| !name.is_empty()).collect();
-        if names.iter().any(|name| !name.bytes().all(allowed)) {
-            return None;
-        }
-        Some(names.into_iter().collect())
+        let is_allowed = |byte| matches!(byte, b' '..=b'!' | b'#'..=b'[' | b']'..=b'~');
+        let names = text.split(' ').filter(|name| !name.is_empty());
+        text.bytes().all(is_allowed).then(|| names.collect())
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        self.0.iter().any(|scope| scope == name)
+        self.iter().any(|scope| scope == name)
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.0.split_terminator(' ')
     }
 
     pub fn is_within(&self, other: &ScopeSet) -> bool {
-        self.0.iter().all(|name| other.contains(name))
+        self.iter().all(|name| other.contains(name))
     }
 
     #[must_use]
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> ScopeSet {
-        ScopeSet(self.0.iter().filter(|name| keep(name)).cloned().collect())
+        self.iter().filter(|name| keep(name)).collect()
     }
 }
 
 impl<'a> FromIterator<&'a str> for ScopeSet {
     fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> ScopeSet {
         let mut seen = BTreeSet::new();
-        ScopeSet(
-            names
-                .into_iter()
-                .filter(|name| seen.insert(*name))
-                .map(str::to_owned)
-                .collect(),
-        )
+        let names = names.into_iter().filter(|name| seen.insert(*name));
+        ScopeSet(names.collect::<Vec<_>>().join(" "))
     }
 }
 
 impl fmt::Display for ScopeSet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.join(" "))
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Under a seal it is a list of names.
+impl Serialize for ScopeSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ScopeSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ScopeSet, D::Error> {
+        Vec::<&str>::deserialize(deserializer).map(|names| ScopeSet(names.join(" ")))
     }
 }
 

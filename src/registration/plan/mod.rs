@@ -216,19 +216,8 @@ pub struct Plan<'d> {
 }
 
 pub struct PlannedChange<'d> {
-    pub verb: Verb,
     pub step: PlanStep<'d>,
     pub secrets: SecretChanges,
-}
-
-named! {
-    pub enum Verb {
-        Add = "add",
-        /// It is there, and other than the document says.
-        Change = "change",
-        /// It is there, and the document leaves it out (`--prune`).
-        Remove = "remove",
-    }
 }
 
 /// What is to be done, with all that is needed to do it.
@@ -258,6 +247,16 @@ pub enum PlanStep<'d> {
     },
 }
 
+named! {
+    pub enum Verb {
+        Add = "add",
+        /// It is there, and other than the document says.
+        Change = "change",
+        /// It is there, and the document leaves it out (`--prune`).
+        Remove = "remove",
+    }
+}
+
 impl PlanStep<'_> {
     pub fn kind(&self) -> ObjectKind {
         match self {
@@ -282,6 +281,14 @@ impl PlanStep<'_> {
 }
 
 impl PlannedChange<'_> {
+    pub fn verb(&self) -> Verb {
+        match &self.step {
+            PlanStep::Put(_, None) | PlanStep::AddUser { .. } => Verb::Add,
+            PlanStep::Put(_, Some(_)) | PlanStep::ChangeUser { .. } => Verb::Change,
+            PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => Verb::Remove,
+        }
+    }
+
     /// What differs. Compared when somebody asks: held for everything, it takes as much memory as
     /// all else.
     pub fn fields(&self) -> Vec<FieldChange> {
@@ -321,7 +328,7 @@ impl Plan<'_> {
     pub fn count(&self, verb: Verb) -> usize {
         self.changes
             .iter()
-            .filter(|change| change.verb == verb)
+            .filter(|change| change.verb() == verb)
             .count()
     }
 }
@@ -423,20 +430,13 @@ fn entry_change<'d>(
     if given.client_secret.is_some() && given.client_secret.as_ref() != present {
         secrets.client_secret.clone_from(&given.client_secret);
     }
-    change(stored.is_some(), PlanStep::Put(entry, stored), secrets)
+    change(PlanStep::Put(entry, stored), secrets)
 }
 
-fn change(
-    is_stored: bool,
-    step: PlanStep<'_>,
-    secrets: SecretChanges,
-) -> Option<PlannedChange<'_>> {
-    let change = PlannedChange {
-        verb: if is_stored { Verb::Change } else { Verb::Add },
-        step,
-        secrets,
-    };
-    (!is_stored || !change.secrets.is_empty() || !change.fields().is_empty()).then_some(change)
+fn change(step: PlanStep<'_>, secrets: SecretChanges) -> Option<PlannedChange<'_>> {
+    let change = PlannedChange { step, secrets };
+    (change.verb() == Verb::Add || !change.secrets.is_empty() || !change.fields().is_empty())
+        .then_some(change)
 }
 
 /// Every difference but in `name_key`, which names the object.

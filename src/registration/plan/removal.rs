@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
+use super::{Comparison, PlanStep, PlannedChange, SecretChanges};
 use crate::mention::mentions;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
@@ -75,7 +75,6 @@ pub fn removals<'d>(
 
 fn removal(step: PlanStep<'_>) -> PlannedChange<'_> {
     PlannedChange {
-        verb: Verb::Remove,
         step,
         secrets: SecretChanges::default(),
     }

@@ -116,7 +116,7 @@ fn planned(
         let keys: Vec<String> = change.fields().into_iter().map(|field| field.key).collect();
         format!(
             "{:?} {} {} {}",
-            change.verb,
+            change.verb(),
             change.step.kind().as_str(),
             change.step.name(),
             keys.join(",")

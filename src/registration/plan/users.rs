@@ -217,7 +217,7 @@ fn change<'d>(
 ) -> Option<PlannedChange<'d>> {
     let Some(RegisteredUser { subject, before }) = registered else {
         let secrets = SecretChanges::of_password(entry.credential.is_some());
-        return super::change(false, PlanStep::AddUser { entry, index }, secrets);
+        return super::change(PlanStep::AddUser { entry, index }, secrets);
     };
     // A `password` is not compared: it is only the first one. An imported hash is compared until
     // the user has one of ours: it is what they had before they moved, and they may have another by
@@ -237,7 +237,7 @@ fn change<'d>(
         index,
         password_hash,
     };
-    super::change(true, step, secrets)
+    super::change(step, secrets)
 }
 
 fn has_own_hash(user: &UserEntry, own_hash: &str) -> bool {

@@ -167,7 +167,7 @@ impl App {
     /// commands. The first time it logs all that no server may have told. Whoever keeps these lines
     /// elsewhere can prove that rows at the end of a chain were removed.
     pub fn tell_audit_heads(&self) {
-        let mut heads = self.store.moved_audit_heads();
+        let mut heads = self.store.chains().moved_heads();
         match self.command_heads() {
             Ok(of_commands) => heads.extend(of_commands),
             Err(error) => {
@@ -190,7 +190,7 @@ impl App {
             None => (
                 untold(
                     audit_events::chain_ends(&self.store)?,
-                    self.store.audit_process(),
+                    self.store.chains().process(),
                 ),
                 [].as_slice(),
             ),
@@ -210,7 +210,7 @@ impl App {
         let rows = self.audit_failures.attempts.lock().take_all();
         self.write_rows(rows);
         if self.audit_failures.is_closing.swap(true, Ordering::SeqCst) {
-            tell(&self.store.moved_audit_heads());
+            tell(&self.store.chains().moved_heads());
         } else {
             self.tell_audit_heads();
         }

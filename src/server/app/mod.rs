@@ -323,7 +323,7 @@ impl App {
         let seasons = key_keeping::seasons(&self.config);
         key_keeping::keep(
             &self.store,
-            self.registry.signing_key_sealer(),
+            &self.registry.sealers().signing_keys,
             &seasons,
             self.now(),
         )

@@ -13,13 +13,14 @@ use gatepost_protocol::discovery as metadata;
 pub enum Audience {
     Person,
     /// A program that reads errors as OAuth has them (RFC 6749 §5.2).
-    Program,
+    Program(Sharing),
     /// A program that reads errors in another format, which the function writes: status and
     /// description.
     ProgramWith(fn(u16, &str) -> Response),
 }
 
 /// Which other origins may read the answer in a browser (Fetch §3.2).
+#[derive(Clone, Copy)]
 pub enum Sharing {
     Nobody,
     Everybody,
@@ -62,7 +63,6 @@ pub struct Route {
     /// HEAD is taken wherever GET is, except where GET has effects.
     pub allow: &'static str,
     pub audience: Audience,
-    pub sharing: Sharing,
     pub endpoint: Endpoint,
     pub takes_long_body: Option<TakesLongBody>,
 }
@@ -77,8 +77,8 @@ pub(super) const HEALTH_PATH: &str = "/healthz";
 pub(super) const PASSKEY_ENDPOINTS_PATH: &str = "/.well-known/passkey-endpoints";
 
 impl Route {
-    /// A page for people.
-    pub const fn page(
+    /// A page for people, unless it is [`for_programs`](Route::for_programs).
+    pub const fn new(
         path: RoutePath,
         label: &'static str,
         allow: &'static str,
@@ -89,27 +89,16 @@ impl Route {
             label,
             allow,
             audience: Audience::Person,
-            sharing: Sharing::Nobody,
             endpoint,
             takes_long_body: None,
         }
     }
 
-    /// What programs call.
-    pub const fn program(
-        path: RoutePath,
-        label: &'static str,
-        allow: &'static str,
-        endpoint: Endpoint,
-    ) -> Route {
+    pub const fn for_programs(self, sharing: Sharing) -> Route {
         Route {
-            audience: Audience::Program,
-            ..Route::page(path, label, allow, endpoint)
+            audience: Audience::Program(sharing),
+            ..self
         }
-    }
-
-    pub const fn shared(self, sharing: Sharing) -> Route {
-        Route { sharing, ..self }
     }
 
     pub(super) fn allows(&self, method: Method) -> bool {

@@ -3,7 +3,7 @@
 
 use super::route::Endpoint::{Conversation, Named, Plain, Standing};
 use super::route::RoutePath::{AllBetween, Below, Between, Exact};
-use super::route::Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody};
+use super::route::Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody, Nobody};
 use super::route::{Endpoint, HEALTH_PATH, PASSKEY_ENDPOINTS_PATH, Route};
 use crate::endpoints::conversation::{self, Page};
 use crate::endpoints::forgotten;
@@ -24,114 +24,119 @@ const FORM: &str = "GET, HEAD, POST";
 const HOME: Endpoint = Plain(|app, request| Ok(discovery::home(app, request)));
 
 pub const ROUTES: &[Route] = &[
-    Route::page(Exact(""), "home", READ, HOME),
-    Route::page(Exact("/"), "home", READ, HOME),
-    Route::program(
+    Route::new(Exact(""), "home", READ, HOME),
+    Route::new(Exact("/"), "home", READ, HOME),
+    Route::new(
         Exact(HEALTH_PATH),
         "healthz",
         READ,
         Standing(|_, _, _| Ok(metrics::live())),
-    ),
-    Route::program(
+    )
+    .for_programs(Nobody),
+    Route::new(
         Exact(metadata::CONFIGURATION_PATH),
         "discovery",
         SHARED,
         Plain(|app, _| discovery::metadata(app)),
     )
-    .shared(Everybody),
-    Route::program(
+    .for_programs(Everybody),
+    Route::new(
         Exact(metadata::JWKS_PATH),
         "jwks",
         SHARED,
         Plain(|app, _| discovery::jwks(app)),
     )
-    .shared(Everybody),
-    Route::program(
+    .for_programs(Everybody),
+    Route::new(
         Exact(metadata::JWKS_JSON_PATH),
         "jwks",
         SHARED,
         Plain(|app, _| discovery::jwks(app)),
     )
-    .shared(Everybody),
-    Route::page(
+    .for_programs(Everybody),
+    Route::new(
         Exact(metadata::AUTHORIZE_PATH),
         "authorize",
         "GET, POST",
         Conversation(Page::Authorize),
     ),
-    Route::page(
+    Route::new(
         Exact(metadata::END_SESSION_PATH),
         "endsession",
         "GET, POST",
         Plain(end_session::handle),
     ),
-    Route::page(
+    Route::new(
         Exact(metadata::CHECK_SESSION_PATH),
         "checksession",
         READ,
         Standing(|config, _, _| Ok(logout::check_session(config))),
     ),
-    Route::program(
+    Route::new(
         Exact(metadata::TOKEN_PATH),
         "token",
         CALLED,
         Plain(token::handle),
     )
-    .shared(ClientOriginsWithCredentials),
-    Route::program(
+    .for_programs(ClientOriginsWithCredentials),
+    Route::new(
         Exact(metadata::PUSHED_REQUEST_PATH),
         "pushedrequest",
         CALLED,
         Plain(pushed_request::handle),
     )
-    .shared(ClientOrigins),
-    Route::program(
+    .for_programs(ClientOrigins),
+    Route::new(
         Exact(metadata::REVOCATION_PATH),
         "revocation",
         CALLED,
         Plain(introspection::revoke_presented),
     )
-    .shared(ClientOrigins),
-    Route::program(
+    .for_programs(ClientOrigins),
+    Route::new(
         Exact(metadata::INTROSPECTION_PATH),
         "introspect",
         "POST",
         Plain(introspection::handle),
-    ),
-    Route::program(
+    )
+    .for_programs(Nobody),
+    Route::new(
         Exact(metadata::DEVICE_AUTHORIZATION_PATH),
         "deviceauthorization",
         CALLED,
         Plain(device::authorize),
     )
-    .shared(ClientOrigins),
-    Route::program(
+    .for_programs(ClientOrigins),
+    Route::new(
         Exact(metadata::USERINFO_PATH),
         "userinfo",
         "GET, HEAD, POST, OPTIONS",
         Plain(userinfo::handle),
     )
-    .shared(ClientOrigins),
-    Route::program(
+    .for_programs(ClientOrigins),
+    Route::new(
         Exact(PASSKEY_ENDPOINTS_PATH),
         "passkey_endpoints",
         READ,
         Plain(|app, _| discovery::passkey_endpoints(app)),
-    ),
-    Route::program(
+    )
+    .for_programs(Nobody),
+    Route::new(
         Exact(BIND_PATH),
         "session_bind",
         "POST",
         Plain(bound_session::bind),
-    ),
-    Route::program(
+    )
+    .for_programs(Nobody),
+    Route::new(
         Exact(REFRESH_PATH),
         "session_refresh",
         "POST",
         Plain(bound_session::refresh),
-    ),
+    )
+    .for_programs(Nobody),
     // Password managers ask for this address.
-    Route::page(
+    Route::new(
         Exact("/.well-known/change-password"),
         "change_password",
         READ,
@@ -140,78 +145,79 @@ pub const ROUTES: &[Route] = &[
             Ok(answers::see_other(page))
         }),
     ),
-    Route::page(Exact("/login"), "login", FORM, Conversation(Page::Login)),
-    Route::page(
+    Route::new(Exact("/login"), "login", FORM, Conversation(Page::Login)),
+    Route::new(
         Exact("/login/second-factor"),
         "second_factor",
         FORM,
         Conversation(Page::SecondFactor),
     ),
-    Route::page(
+    Route::new(
         Exact("/join"),
         "join",
         FORM,
         Plain(|app, request| links::handle("/join", app, request)),
     ),
-    Route::page(
+    Route::new(
         Exact(forgotten::PAGE),
         "forgotten",
         FORM,
         Plain(forgotten::handle),
     ),
-    Route::page(
+    Route::new(
         Exact("/consent"),
         "consent",
         FORM,
         Conversation(Page::Consent),
     ),
-    Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
-    Route::page(Exact("/start"), "start", READ, Plain(start::handle)),
-    Route::page(Exact("/account"), "account", FORM, Plain(account::handle)),
-    Route::page(
+    Route::new(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
+    Route::new(Exact("/start"), "start", READ, Plain(start::handle)),
+    Route::new(Exact("/account"), "account", FORM, Plain(account::handle)),
+    Route::new(
         Exact(links::ACCOUNT),
         "password_link",
         FORM,
         Plain(|app, request| links::handle(links::ACCOUNT, app, request)),
     ),
-    Route::page(
+    Route::new(
         Exact("/account/address"),
         "new_address",
         FORM,
         Plain(|app, request| links::handle("/account/address", app, request)),
     ),
-    Route::page(
+    Route::new(
         Exact("/device"),
         "device",
         FORM,
         Conversation(Page::UserCode),
     ),
-    Route::page(
+    Route::new(
         Below("/static/"),
         "static",
         READ,
         Standing(static_files::handle),
     ),
-    Route::page(
+    Route::new(
         AllBetween("/clients/", "/logo"),
         "logo",
         READ,
         Named(|app, _, client| static_files::client_logo(app, client)),
     ),
-    Route::page(
+    Route::new(
         Between("/external/", "/callback"),
         "external_callback",
         // POST only where the provider has `response_mode: form_post`.
         FORM,
         Named(conversation::come_back),
     ),
-    Route::program(
+    Route::new(
         Between("/external/", "/logout"),
         "external_logout",
         "POST",
         Named(upstream::logout::handle),
-    ),
-    Route::page(
+    )
+    .for_programs(Nobody),
+    Route::new(
         Between("/external/", "/signed-out"),
         "external_signed_out",
         READ,

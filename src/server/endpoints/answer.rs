@@ -34,6 +34,7 @@ use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::Sid;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
+use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, SignIn};
@@ -428,7 +429,7 @@ impl Granted<'_> {
             issuer: app.issuer(),
         };
         let delivery = authorize_response::deliver(&path.to, path.mode, success.parameters());
-        let framed_by = path.to.origin().filter(|_| request.prompt.none);
+        let framed_by = request.prompt.none.then(|| path.to.origin()).flatten();
         let response =
             answers::deliver(&self.context.presentation(), delivery, framed_by.as_deref());
         match current_session.browser_state {
@@ -494,6 +495,13 @@ impl Granted<'_> {
         } else {
             None
         };
+        if request.response_type == ResponseType::CODE {
+            app.note_use(&self.client.client_id);
+            return Ok(Issued {
+                code,
+                ..Issued::default()
+            });
+        }
         // Whom an access token through the browser is for. A resource whose scopes the user
         // unticked is not to be had.
         let narrowed = if request.response_type.token {

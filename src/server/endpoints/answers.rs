@@ -354,7 +354,9 @@ pub fn nothing_to_show() -> Response {
 
 /// A JSON answer that nobody may keep.
 pub fn json(status: u16, value: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    let mut body = Vec::with_capacity(2_048);
+    // Our values can be written as JSON, and memory takes it.
+    let _ = serde_json::to_writer(&mut body, value);
     no_store(Response::with_body(
         status,
         "application/json",

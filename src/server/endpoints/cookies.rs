@@ -238,9 +238,7 @@ pub(super) fn name(config: &Config, purpose: &str) -> String {
     } else {
         ""
     };
-    let mark: String = identifiers::encode(&Sha256::digest(config.base_url.as_str()))
-        .chars()
-        .take(8)
-        .collect();
-    format!("{prefix}gatepost-{purpose}-{mark}")
+    let digest = identifiers::encode(&Sha256::digest(config.base_url.as_str()));
+    let mark = digest.get(..8).unwrap_or_default();
+    [prefix, "gatepost-", purpose, "-", mark].concat()
 }

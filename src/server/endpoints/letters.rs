@@ -18,9 +18,9 @@ use crate::endpoints::notices::withhold;
 use crate::endpoints::transaction::{self, AuthorizationTransaction};
 use crate::keys::random;
 use crate::outbound::Undelivered;
-use crate::outbound::message::Message;
+use crate::outbound::message::{LetterText, Message};
 use crate::pages::language::Language;
-use crate::pages::letters::{InvitationLetter, LetterFrame, LetterText, ResetAccount, printed};
+use crate::pages::letters::{InvitationLetter, LetterFrame, ResetAccount, printed};
 use gatepost_protocol::authorize::authorize_request::Ending;
 use gatepost_protocol::login::letters::{
     LetterCounts, MOST_NEW_BROWSERS, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld,
@@ -168,7 +168,7 @@ fn write_to(
     text: &LetterText,
     kind: &'static str,
 ) -> Result<()> {
-    let letter = letter(app, asked.language, to, text, vec![sub.clone()], kind);
+    let letter = letter(app, to, text, vec![sub.clone()], kind);
     write_about(app, asked, kind.as_bytes(), sub, letter).map(drop)
 }
 
@@ -299,7 +299,7 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
         return Ok(());
     }
     let text = join_text(app, asked, &found, to)?;
-    let letter = letter(app, asked.language, to, &text, Vec::new(), "join");
+    let letter = letter(app, to, &text, Vec::new(), "join");
     enter(app, asked, letter);
     Ok(())
 }
@@ -434,7 +434,7 @@ fn write_reset(
     let client = client.map(|client| frame.texts.language.of(&client.client_name));
     let text = frame.reset(&accounts, client, until);
     let subs = users.iter().map(|user| user.user.sub.clone()).collect();
-    let letter = letter(app, asked.language, address, &text, subs, "reset");
+    let letter = letter(app, address, &text, subs, "reset");
     enter(app, asked, letter);
 }
 
@@ -482,7 +482,7 @@ pub fn of_link(
         }
     };
     let subs = vec![user.sub.clone()];
-    letter(app, language.tag(), to, &text, subs, kind)
+    letter(app, to, &text, subs, kind)
 }
 
 fn link(
@@ -505,7 +505,6 @@ fn link(
 
 fn letter(
     app: &App,
-    language: &str,
     to: &MailAddress,
     text: &LetterText,
     subs: Vec<Subject>,
@@ -513,7 +512,7 @@ fn letter(
 ) -> Letter {
     Letter {
         to: to.clone(),
-        message: message(&app.config, language, to, text, app.now()),
+        message: message(&app.config, to, text, app.now()),
         subs,
         kind,
     }
@@ -522,9 +521,8 @@ fn letter(
 /// A letter as it is sent; empty where there is no e-mail.
 pub fn message(
     config: &Config,
-    language: &str,
     to: &MailAddress,
-    text: &LetterText,
+    letter: &LetterText,
     sent_at: Instant,
 ) -> SecretBytes {
     let Some(mail) = &config.mail else {
@@ -534,10 +532,7 @@ pub fn message(
         sender: &printed(&config.brand.name),
         from: &mail.from,
         to,
-        subject: &text.subject,
-        text: &text.text,
-        html: &text.html,
-        language,
+        letter,
         sent_at,
         id: &format!("{:032x}", u128::from_be_bytes(random::bytes())),
     };

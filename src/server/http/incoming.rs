@@ -24,14 +24,13 @@ pub enum Persistence {
     Close,
 }
 
-/// The request, still without its body, and how long that is.
+/// The request, still without its id and its body, and how long that is.
 ///
 /// 400 for what the grammar forbids, 414 and 431 for what is too long, 411 for a
 /// `Transfer-Encoding`: bodies have a known length, so that there is one way to tell where a
 /// request ends (RFC 9112 §6.3).
 pub fn read_head(
     request: &tiny_http::Request,
-    id: &str,
     trusted_proxies: &[Cidr],
 ) -> Result<(Request, u64), u16> {
     let headers = read_headers(request)?;
@@ -45,7 +44,7 @@ pub fn read_head(
     }
     Ok((
         Request {
-            id: id.to_owned(),
+            id: String::new(),
             method: method(request),
             path,
             query,

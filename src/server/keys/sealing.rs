@@ -5,7 +5,10 @@
 //! And message authentication by HMAC-SHA256 (RFC 2104), for forms, throttle buckets, user codes
 //! and refresh tokens.
 
+use std::borrow::Cow;
+
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -61,15 +64,19 @@ impl LineKey {
 
     fn seal(&self, associated_data: &[u8], plain: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = random::bytes();
-        let mut ciphertext = plain.to_vec();
-        self.key
-            .seal_in_place_append_tag(
-                Nonce::assume_unique_for_key(nonce),
-                Aad::from(associated_data),
-                &mut ciphertext,
-            )
+        let mut sealed = Vec::with_capacity(plain.len() + 64);
+        sealed.push(self.name);
+        sealed.extend(nonce);
+        sealed.extend_from_slice(plain);
+        let (_, ciphertext) = sealed.split_at_mut(1 + NONCE_LEN);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let aad = Aad::from(associated_data);
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce, aad, ciphertext)
             .expect("up to 2^36 bytes can be sealed");
-        [&[self.name], nonce.as_slice(), &ciphertext].concat()
+        sealed.extend_from_slice(tag.as_ref());
+        sealed
     }
 
     fn open(&self, associated_data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
@@ -130,11 +137,12 @@ impl Sealer {
     }
 
     /// The associated data of a text. Neither purpose nor issuer contains a line feed.
-    fn data_of_text(&self, prefix: &str) -> Vec<u8> {
+    fn data_of_text(&self, prefix: &str) -> Cow<'_, [u8]> {
+        let data = self.associated_data.as_slice();
         if self.seals_prefixes {
-            [self.associated_data.as_slice(), b"\n", prefix.as_bytes()].concat()
+            [data, b"\n", prefix.as_bytes()].concat().into()
         } else {
-            self.associated_data.clone()
+            data.into()
         }
     }
 
@@ -185,7 +193,7 @@ impl Sealer {
         plain.push(version);
         let plain = postcard::to_extend(value, plain).expect("a sealed type can be written down");
         let sealed = current(&self.lines).seal(&self.data_of_text(prefix), &plain);
-        format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
+        [prefix, &URL_SAFE_NO_PAD.encode(sealed)].concat()
     }
 
     fn open_plain(&self, prefix: &str, text: &str) -> Option<Vec<u8>> {
@@ -234,26 +242,21 @@ impl Mac {
 
     /// Whether `presented` is the tag of that message under any line, in constant time for each.
     pub fn verify(&self, parts: &[&[u8]], presented: &[u8]) -> bool {
-        let message = message(parts);
         let mut keys = self.keys.iter();
-        keys.any(|key| hmac::verify(key, &message, presented).is_ok())
+        keys.any(|key| verify_slices_are_equal(&tag(key, parts), presented).is_ok())
     }
 }
 
+/// Of the parts, each after its length, so that no two lists of parts make the same message.
 #[allow(clippy::expect_used, reason = "the algorithm fixes the length")]
 fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
-    let tag = hmac::sign(key, &message(parts));
-    tag.as_ref().try_into().expect("SHA-256 gives 32 bytes")
-}
-
-/// The parts, each after its length, so that no two lists of parts make the same message.
-fn message(parts: &[&[u8]]) -> Vec<u8> {
-    let mut message = Vec::new();
+    let mut message = hmac::Context::with_key(key);
     for part in parts {
-        message.extend((part.len() as u64).to_be_bytes());
-        message.extend_from_slice(part);
+        message.update(&(part.len() as u64).to_be_bytes());
+        message.update(part);
     }
-    message
+    let tag = message.sign();
+    tag.as_ref().try_into().expect("SHA-256 gives 32 bytes")
 }
 
 #[cfg(test)]

@@ -25,19 +25,24 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
+/// What a letter says.
+pub struct LetterText {
+    /// BCP 47.
+    pub language: &'static str,
+    pub subject: String,
+    /// Lines end with a line feed.
+    pub text: String,
+    /// The same as a document. Lines end with a line feed.
+    pub html: String,
+}
+
 /// What a letter consists of.
 pub struct Message<'a> {
     /// Whom it comes from, beside the address.
     pub sender: &'a str,
     pub from: &'a MailAddress,
     pub to: &'a MailAddress,
-    pub subject: &'a str,
-    /// Lines end with a line feed.
-    pub text: &'a str,
-    /// The same as a document. Lines end with a line feed.
-    pub html: &'a str,
-    /// BCP 47.
-    pub language: &'a str,
+    pub letter: &'a LetterText,
     pub sent_at: Instant,
     /// Random, in hexadecimal. It also stands between the parts: nobody who chooses a name that is
     /// in one can know it.
@@ -46,23 +51,23 @@ pub struct Message<'a> {
 
 impl Message<'_> {
     pub fn bytes(&self) -> Vec<u8> {
-        let id = self.id;
+        let Message { letter, id, .. } = self;
         let lines = [
             format!("Date: {}", date(self.sent_at)),
             format!("From: {} <{}>", name(self.sender), self.from),
             format!("To: <{}>", self.to),
-            format!("Subject: {}", header_text(self.subject)),
+            format!("Subject: {}", header_text(&letter.subject)),
             format!("Message-ID: <{id}@{}>", self.from.domain()),
             // Answering machines leave it alone (RFC 3834 §5).
             String::from("Auto-Submitted: auto-generated"),
-            format!("Content-Language: {}", self.language),
+            format!("Content-Language: {}", letter.language),
             String::from("MIME-Version: 1.0"),
             format!("Content-Type: multipart/alternative; boundary=\"{id}\""),
             String::new(),
             format!("--{id}"),
-            part("plain", self.text),
+            part("plain", &letter.text),
             format!("--{id}"),
-            part("html", self.html),
+            part("html", &letter.html),
             format!("--{id}--"),
             String::new(),
         ];
@@ -163,10 +168,12 @@ mod tests {
             sender,
             from: &MailAddress::parse("gatepost@example.com").unwrap(),
             to: &MailAddress::parse("alice@example.com").unwrap(),
-            subject,
-            text,
-            html: text,
-            language: "de",
+            letter: &LetterText {
+                language: "de",
+                subject: subject.to_owned(),
+                text: text.to_owned(),
+                html: text.to_owned(),
+            },
             sent_at: Instant::from_seconds(1_795_642_999),
             id: "00ff",
         };

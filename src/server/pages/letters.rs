@@ -8,6 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::app::letters::{AccountChange, AskedBy};
 use crate::config::Brand;
+use crate::outbound::message::LetterText;
 use crate::pages::moment;
 use crate::pages::texts::{Template, Texts};
 use gatepost_protocol::words::forwarded;
@@ -20,14 +21,7 @@ const PAPER: &str =
 const BUTTON: &str = "display:inline-block;padding:.6em 1.2em;border-radius:.4em;\
                       background:#1f5f8b;color:#fff;font-weight:bold;text-decoration:none";
 
-pub struct LetterText {
-    pub subject: String,
-    pub text: String,
-    pub html: String,
-}
-
 /// What every letter has.
-#[derive(Clone, Copy)]
 pub struct LetterFrame<'a> {
     pub texts: &'a Texts,
     pub brand: &'a Brand,
@@ -112,12 +106,12 @@ impl<'a> LetterFrame<'a> {
 
     /// To somebody for whom there is an account.
     pub fn invitation(self, to: InvitationLetter<'_>) -> LetterText {
-        let texts = self.texts;
+        let LetterFrame { texts, brand, .. } = self;
         let mut draft = self.begin();
         if let Some(by) = to.by {
             draft = draft.say(&texts.letter_invited_by.fill(&printed(by)));
         }
-        let company = printed(to.company.unwrap_or(&self.brand.name));
+        let company = printed(to.company.unwrap_or(&brand.name));
         draft
             .say(&texts.letter_invitation.fill(&company))
             .say(texts.letter_choose_password)
@@ -256,13 +250,14 @@ impl<'a> LetterFrame<'a> {
     }
 
     fn begin(self) -> Draft<'a> {
+        let LetterFrame { texts, greeted, .. } = self;
         let draft = Draft {
             frame: self,
             plain: Vec::new(),
             html: Vec::new(),
         };
-        match self.greeted {
-            Some(name) => draft.say(&self.texts.letter_greeting.fill(&printed(name))),
+        match greeted {
+            Some(name) => draft.say(&texts.letter_greeting.fill(&printed(name))),
             None => draft,
         }
     }
@@ -327,11 +322,12 @@ impl Draft<'_> {
             let shown = url.strip_prefix("mailto:").unwrap_or(url);
             self = self.say(&texts.letter_help.fill(shown));
         }
+        let language = texts.language.tag();
         let subject = subject.fill(&printed(&brand.name));
         // Lines go as they are, where they are short enough.
         let document = html! {
             (DOCTYPE)
-            html lang=(texts.language.tag()) {
+            html lang=(language) {
                 head {
                     meta name="viewport" content="width=device-width";
                     title { (subject) }
@@ -341,6 +337,7 @@ impl Draft<'_> {
             }
         };
         LetterText {
+            language,
             subject,
             text: self.plain.join("\n\n") + "\n",
             html: document.into_string(),
@@ -377,16 +374,16 @@ mod tests {
         };
         for language in Language::ALL {
             let texts = language.texts();
-            let frame = LetterFrame {
-                texts,
-                brand: &brand,
-                greeted: Some("Tess"),
-                asked: Some(&asked),
-            };
             for (change, told) in [
                 (AccountChange::FactorRemoved, texts.notice_factors_removed),
                 (AccountChange::Address, texts.notice_address),
             ] {
+                let frame = LetterFrame {
+                    texts,
+                    brand: &brand,
+                    greeted: Some("Tess"),
+                    asked: Some(&asked),
+                };
                 let letter = frame.notice("tess", change, Some(&by), "https://id.example/account");
                 for part in [&letter.text, &letter.html] {
                     assert!(part.contains(told), "{part}");

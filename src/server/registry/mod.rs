@@ -276,11 +276,6 @@ impl Registry {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What wraps private signing keys.
-    pub fn signing_key_sealer(&self) -> &Sealer {
-        &self.sealers.signing_keys
-    }
-
     /// Whether a client or a resource with secrets has that name.
     pub fn knows(&self, name: &ClientId) -> bool {
         let snapshot = self.snapshot();

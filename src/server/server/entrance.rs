@@ -4,15 +4,17 @@
 //!
 //! A request wakes one thread. Whoever has received it leaves the entrance and wakes nobody: the
 //! next worker that is done comes by itself. In case that none is done soon, one that has nothing
-//! to do looks every millisecond for as long as requests come. Only where none looks is one woken.
+//! to do looks every five milliseconds for as long as requests come. Only where none looks is one
+//! woken.
 
 use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
 
 use gatepost_store::mutex::Mutex;
 
-/// How long a request may wait although a worker has nothing to do.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long a request may wait although a worker has nothing to do. Most come earlier, to one that
+/// is done. Looking each millisecond woke a thread for every second refresh.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub struct Entrance {

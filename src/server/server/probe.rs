@@ -3,6 +3,7 @@
 //! which ends the process when nothing is in flight and no connection is open or in use, or when
 //! its time is over.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
@@ -69,6 +70,7 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
     let mut knocker = Knocker {
         address,
         unanswered: Vec::new(),
+        served: HashSet::new(),
     };
     let mut count_not_before = Instant::now();
     let mut knock_every = KNOCK_EVERY;
@@ -100,20 +102,26 @@ struct Knocker<'a> {
     /// Few. Otherwise the successor of a process that no longer accepts would find hundreds in its
     /// queue.
     unanswered: Vec<Socket>,
+    /// Open connections when each had a thread, which it keeps until it ends.
+    served: HashSet<String>,
 }
 
 impl Knocker<'_> {
     /// Makes a thread for each connection that has none. Answers how many those were; `None` where
     /// they could not be counted.
     fn free_waiting_connections(&mut self, state: &State) -> Option<usize> {
-        let counted = open_connections();
-        let connections = counted.unwrap_or(0);
-        state.stats.connections.set(connections as u64);
-        if connections <= NEVER_STUCK {
-            return counted.map(|_| 0);
+        let open = open_connections();
+        let count = open.as_ref().map_or(0, HashSet::len);
+        state.stats.connections.set(count as u64);
+        let open = open?;
+        if count <= NEVER_STUCK || open.is_subset(&self.served) {
+            return Some(0);
         }
-        let waiting = connections.saturating_sub(connection_threads()?);
+        let waiting = count.saturating_sub(connection_threads()?);
         (0..waiting).for_each(|_| self.knock());
+        if waiting == 0 {
+            self.served = open;
+        }
         Some(waiting)
     }
 
@@ -300,6 +308,7 @@ impl<'a> Quiet<'a> {
         let knocker = Knocker {
             address,
             unanswered: Vec::new(),
+            served: HashSet::new(),
         };
         Quiet {
             state,
@@ -327,6 +336,8 @@ impl<'a> Quiet<'a> {
             self.received = so_far;
             self.used_at = Instant::now();
         }
-        is_idle && (self.used_at.elapsed() >= KEPT || open_connections().unwrap_or(0) == 0)
+        is_idle
+            && (self.used_at.elapsed() >= KEPT
+                || open_connections().is_none_or(|open| open.is_empty()))
     }
 }

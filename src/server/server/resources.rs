@@ -1,16 +1,18 @@
 //! What this process holds, read from `/proc`, because tiny_http does not tell. Without `/proc`
 //! nothing is known, and the process is never recycled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
 /// tiny_http's threads have this name.
 pub const HTTP_THREAD: &str = "http";
 
+/// The sockets of the connections that are open, by the kernel's names: `socket:[INODE]`.
+///
 /// tiny_http holds each connection in two descriptors, one to read and one to write. No other
 /// socket of this process has two, except for standard streams, of which we keep a second handle.
-pub fn open_connections() -> Option<usize> {
+pub fn open_connections() -> Option<HashSet<String>> {
     let mut handles: HashMap<String, usize> = HashMap::new();
     for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
         let Ok(target) = fs::read_link(entry.path()) else {
@@ -26,7 +28,8 @@ pub fn open_connections() -> Option<usize> {
         // A standard stream's socket never counts as held exactly twice.
         *handles.entry(socket.to_owned()).or_default() += if is_standard { 3 } else { 1 };
     }
-    Some(handles.values().filter(|count| **count == 2).count())
+    handles.retain(|_, count| *count == 2);
+    Some(handles.into_keys().collect())
 }
 
 /// tiny_http needs one for each connection.
@@ -91,11 +94,9 @@ fn soft_limit(limits: &str, name: &str) -> Option<u64> {
 /// systemd's `TasksMax=` is `pids.max` of the cgroup (version 2) this process is in.
 fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    let file = Path::new("/sys/fs/cgroup").join(path).join("pids.max");
+    let most = fs::read_to_string(file).ok()?;
+    most.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -150,12 +151,12 @@ mod tests {
             );
             return;
         }
-        let before = open_connections().unwrap();
+        let before = open_connections().unwrap().len();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        assert_eq!(open_connections().unwrap(), before);
+        assert_eq!(open_connections().unwrap().len(), before);
         let second_handle = stream.try_clone().unwrap();
-        assert_eq!(open_connections().unwrap(), before + 1);
+        assert_eq!(open_connections().unwrap().len(), before + 1);
         drop(second_handle);
     }
 }

@@ -199,10 +199,10 @@ impl<H: Handler> Service<H> {
         self.state.stats.received.raise();
         let id = request_id(&request, &self.state.settings.trusted_proxies);
         let arrived = Instant::now();
-        match read_head(&request, &id, &self.state.settings.trusted_proxies) {
+        match read_head(&request, &self.state.settings.trusted_proxies) {
             Ok((read, body_length)) => self.admit(Waiting {
                 request,
-                read,
+                read: Request { id, ..read },
                 body_length,
                 arrived,
                 in_flight,

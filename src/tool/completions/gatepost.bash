@@ -18,12 +18,8 @@ _gatepost() {
         esac
         return
     fi
-    case $typed in
 @WORDS@
-    esac
-    case $typed in
 @OPTIONS@
-    esac
     if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W "$options @GENERAL@" -- "$current"))
         return

@@ -16,12 +16,8 @@ _gatepost() {
         case ${words[CURRENT-1]} in (@WITH_PATH@) _files ;; esac
         return
     fi
-    case $typed in
 @WORDS@
-    esac
-    case $typed in
 @OPTIONS@
-    esac
     if [[ ${words[CURRENT]} == -* ]]; then
         options+=(@GENERAL@)
         _describe -o 'option' options

@@ -19,6 +19,7 @@ use gatepost_protocol::token::refresh_token::{
     PresentedRefresh, RefreshHandle, RefreshVerdict, judge, within,
 };
 use gatepost_protocol::token::token_request::RefreshTokenRequest;
+use gatepost_protocol::words::client::RefreshTokenUsage;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
@@ -36,7 +37,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
         handle,
         client_id,
         attempt: random::bytes(),
-        usage: client.refresh_token_usage,
+        reuse: client.refresh_token_usage == RefreshTokenUsage::Reuse,
         retry_window: client.lifetimes.refresh_token_retry_window,
         bind_to: context.refresh_key(),
     };
