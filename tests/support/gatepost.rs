@@ -59,14 +59,6 @@ const SERVING: [&str; 7] = [
     "GATEPOST_SMTP_",
 ];
 
-/// Each takes Postgres 5 ms. Of five, three may write at once, as of six; where writes hang, more may.
-fn connections() -> String {
-    String::from(match env!("CARGO_CRATE_NAME") {
-        "service" => "5",
-        _ => "8",
-    })
-}
-
 /// A running Gatepost.
 pub struct Gatepost {
     pub database: Arc<TestDatabase>,
@@ -266,13 +258,16 @@ impl Gatepost {
         let secret_file = directory.join("secret");
         write_private(&secret_file, &STANDARD.encode(MASTER_SECRET));
         secrets::learn(&STANDARD.encode(MASTER_SECRET));
+        // Each takes Postgres 5 ms. Of five, three may write at once, as of six; where writes hang, more may.
+        let is_service = env!("CARGO_CRATE_NAME") == "service";
+        let connections = if is_service { "5" } else { "8" };
         let own = [
             ("GATEPOST_DATABASE_URL", database.url.clone()),
             ("GATEPOST_BASE_URL", base_url.clone()),
             ("GATEPOST_LISTEN", format!("127.0.0.1:{port}")),
             ("GATEPOST_ADMIN_LISTEN", String::new()),
             ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
-            ("GATEPOST_DATABASE_CONNECTIONS", connections()),
+            ("GATEPOST_DATABASE_CONNECTIONS", String::from(connections)),
             ("GATEPOST_LOG", String::from("debug")),
         ];
         let own = own

@@ -14,6 +14,7 @@ import email.policy
 import json
 import os
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -139,11 +140,8 @@ def protocol():
     )
 
 
-async def serve(port):
-    loop = asyncio.get_running_loop()
-    await loop.create_server(protocol, "127.0.0.1", port, ssl=context if mode() == "tls" else None)
-    with open(os.path.join(folder, "ready"), "w") as file:
-        file.write("ready")
+async def serve(listening):
+    await asyncio.get_running_loop().create_server(protocol, sock=listening, ssl=context if mode() == "tls" else None)
     await asyncio.Event().wait()
 
 
@@ -153,17 +151,18 @@ for line in sys.stdin:
     command, *words = line.rstrip("\n").split("\t")
     if command == "end":
         os.kill(int(words[0]), signal.SIGKILL)
-        os.waitpid(int(words[0]), 0)
-        print("ended", flush=True)
+        print(os.waitpid(int(words[0]), 0), flush=True)
         continue
+    folder, port, *certificate = words
+    listening = socket.create_server(("127.0.0.1", int(port)))
     server = os.fork()
     if server > 0:
+        listening.close()
         print(server, flush=True)
         continue
     os.close(held)
     threading.Thread(target=lambda: (os.read(end, 1), os._exit(0)), daemon=True).start()
-    folder, port, *certificate = words
     if certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*certificate)
-    asyncio.run(serve(int(port)))
+    asyncio.run(serve(listening))

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -24,31 +23,18 @@ pub struct Mailbox {
     server: String,
 }
 
-/// The process that begins and ends mail servers, for as long as this one runs.
-struct Postmaster {
-    process: Child,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Postmaster {
-    fn start() -> Mutex<Postmaster> {
+/// What the process says to a line that begins and ends mail servers, for as long as this one runs.
+fn told_the_postmaster(line: &str) -> String {
+    static PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-W", "ignore", "tests/support/mail_server.py"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let answers = BufReader::new(process.stdout.take().unwrap());
-        Mutex::new(Postmaster { process, answers })
-    }
-
-    /// What it answers to a line.
-    fn ask(line: &str) -> String {
-        static STARTED: LazyLock<Mutex<Postmaster>> = LazyLock::new(Postmaster::start);
-        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-        writeln!(started.process.stdin.as_mut().unwrap(), "{line}").unwrap();
-        let mut answer = String::new();
-        started.answers.read_line(&mut answer).unwrap();
-        answer.trim_end().to_owned()
-    }
+        Mutex::new(command.spawn().unwrap())
+    });
+    let mut process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    writeln!(process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    let mut answers = BufReader::new(process.stdout.as_mut().unwrap()).lines();
+    answers.next().unwrap().unwrap()
 }
 
 /// A letter as it came.
@@ -96,32 +82,24 @@ impl Mailbox {
     }
 
     fn start(mode: &str, keys: Option<(&Keys, &str)>) -> Mailbox {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("gatepost-mail-{}-{number}", std::process::id());
+        let port = free_port();
+        let name = format!("gatepost-mail-{}-{port}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("mode"), mode).unwrap();
-        let port = free_port();
         let mut begin = format!("begin\t{}\t{port}", folder.display());
         if let Some((keys, certificate)) = keys {
-            for ending in ["pem", "key"] {
-                let file = keys.file(&format!("{certificate}.{ending}"));
-                begin += &format!("\t{}", file.display());
-            }
+            let file = |ending: &str| keys.file(&format!("{certificate}.{ending}"));
+            begin += &format!("\t{}\t{}", file("pem").display(), file("key").display());
         }
-        let server = Postmaster::ask(&begin);
+        let server = told_the_postmaster(&begin);
         secrets::learn(PASSWORD);
-        let mailbox = Mailbox {
+        Mailbox {
             port,
             url: format!("smtp://localhost:{port}"),
             folder,
             server,
-        };
-        await_that("the mail server listens", SOON, || {
-            mailbox.folder.join("ready").exists()
-        });
-        mailbox
+        }
     }
 
     /// The settings of a Gatepost that sends by it; nobody is told of new browsers, as tests sign in
@@ -149,11 +127,9 @@ impl Mailbox {
 
     pub fn count(&self) -> usize {
         let kept = std::fs::read_dir(&self.folder).unwrap();
-        let letters = kept.filter(|file| {
-            let name = file.as_ref().unwrap().file_name();
-            name.to_string_lossy().ends_with(".eml")
-        });
-        letters.count()
+        let of_letters =
+            kept.filter(|file| file.as_ref().unwrap().path().extension() == Some("eml".as_ref()));
+        of_letters.count()
     }
 
     /// The letter of that number, from 1, once it is there.
@@ -186,7 +162,7 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        Postmaster::ask(&format!("end\t{}", self.server));
+        told_the_postmaster(&format!("end\t{}", self.server));
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -290,11 +290,6 @@ impl Upstream {
         self.state().signers = vec![Arc::new(signer)];
     }
 
-    /// Publishes one more key, which signs nothing.
-    pub fn publish(&self, signer: Signer) {
-        self.state().signers.push(Arc::new(signer));
-    }
-
     /// The requests so far at one place.
     pub fn received(&self, place: Place) -> Vec<Received> {
         self.state()

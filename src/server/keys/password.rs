@@ -53,7 +53,7 @@ pub struct PasswordHashing {
 const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
 
 impl PasswordHashing {
-    /// Takes the cost, and draws the hash that stands in for users who do not exist. The error names
+    /// Takes the cost and draws the hash that stands in for users who do not exist. The error names
     /// the bad parameter.
     pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
         let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
