@@ -179,16 +179,16 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
 /// `access_denied`.
 pub fn narrow(
     requested: &ScopeSet,
-    ticked: &ScopeSet,
+    ticked: &[&str],
     catalogue: &Catalogue,
 ) -> Result<ScopeSet, AuthorizeRefusal> {
-    if !ticked.is_within(requested) {
+    if !ticked.iter().all(|name| requested.contains(name)) {
         return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::InvalidRequest,
             Reason::ScopeOutsideRequest,
         ));
     }
-    let granted = requested.retain(|name| ticked.contains(name) || is_required(name, catalogue));
+    let granted = requested.retain(|name| ticked.contains(&name) || is_required(name, catalogue));
     if granted.is_empty() {
         Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::AccessDenied,

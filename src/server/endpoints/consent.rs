@@ -71,7 +71,7 @@ fn counts(context: InSession<'_>, form: &Parameters) -> Result<bool> {
 
 fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
     let transaction = context.transaction;
-    let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
+    let ticked: Vec<&str> = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
     let granted = match narrow(
         &transaction.request.scope,
