@@ -246,7 +246,7 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
         takes_long_body: Box::new(|request| dispatch::takes_long_body(house.serving(), request)),
         is_open: Arc::clone(&house.is_open),
     };
-    let Err((code, message)) = server::run(
+    server::run(
         settings,
         Arc::clone(&stats),
         |arrived: Result<&Request, Refused>| match arrived {
@@ -261,10 +261,7 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
             Err(refused) => Response::empty(refused.status),
         },
         |ends| close(house, ends),
-    );
-    log::error!("{message}");
-    log::logger().flush();
-    process::exit(code)
+    )
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.

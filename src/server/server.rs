@@ -101,21 +101,33 @@ impl State {
     }
 }
 
+/// Standard input is the listening socket, standard output the socket to the supervisor. Ends with
+/// code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot be had, 78
+/// when it was not started by a supervisor.
+pub fn run(
+    settings: ServerSettings,
+    stats: Arc<ServerStats>,
+    handler: impl Handler,
+    admin_handler: impl Handler,
+    last_words: impl Fn(Instant) + Copy + Send + 'static,
+) -> ! {
+    let Err((code, message)) = start(settings, stats, handler, admin_handler, last_words);
+    log::error!("{message}");
+    log::logger().flush();
+    process::exit(code)
+}
+
 const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give \
                         it the socket's group (SupplementaryGroups= in gatepost.service, as \
                         SocketGroup= in gatepost.socket)";
 
-/// The code that the process ends with, and why.
-pub type StartFailure = (i32, String);
+type StartFailure = (i32, String);
 
 fn failed<E: Display>(code: i32, what: &str) -> impl FnOnce(E) -> StartFailure {
     move |error| (code, format!("{what}: {error}"))
 }
 
-/// Standard input is the listening socket, standard output the socket to the supervisor. Ends with
-/// code 0 after a drain or when the supervisor is gone. Comes back with code 1 when something it
-/// needs cannot be had, 78 when it was not started by a supervisor.
-pub fn run(
+fn start(
     settings: ServerSettings,
     stats: Arc<ServerStats>,
     handler: impl Handler,

@@ -219,9 +219,10 @@ impl RegistryReader<'_> {
 }
 
 // What RFC 9700 advises against, each with whether `legacy_until` ends it: a response type with
-// `token` or `id_token` (§2.1.2); the grant type `password` (§2.4); a nonce in the place of PKCE, or
-// neither, and plain PKCE (§2.1.1); refresh tokens that are reused (§4.14.2). And what makes
-// whoever has it an operator, and an `audience` of `federated` that is not this issuer.
+// `token` or `id_token` (§2.1.2); the grant type `password` (§2.4); a nonce in the place of PKCE,
+// or neither, and plain PKCE (§2.1.1); refresh tokens that are reused (§4.14.2). And a scope that
+// makes its client an operator, an `audience` of `federated` that is not this issuer,
+// `client_credentials_token_lifetime`, and an audience of client assertions (RFC 10070).
 const WEAK_SETTINGS: &str = "
 SELECT w.setting, count(*) AS clients,
        (array_agg(CASE WHEN c.client_id LIKE '% %' THEN '\"' || c.client_id || '\"'

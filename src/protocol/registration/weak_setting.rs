@@ -1,6 +1,6 @@
 //! Settings of clients that RFC 9700 advises against, and the log's line of who has them.
 
-/// Whoever requires RFC 10070 of all clients has it no more.
+/// What one of them is called. It is none where `GATEPOST_CLIENT_ASSERTION_AUDIENCE` is `issuer`.
 pub const TOKEN_ENDPOINT_AS_AUDIENCE: &str = "client assertions for the token endpoint's URL";
 
 /// One of them, and who is registered for it.
