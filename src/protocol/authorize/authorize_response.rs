@@ -1,9 +1,8 @@
 //! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding
 //! Practices, RFC 9207): its parameters, and the encoder that puts them into a redirect or a form.
 
-use std::fmt;
-
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt;
 
 use crate::words::joined::joined;
 use crate::words::reason::AuthorizeErrorCode;
@@ -92,7 +91,7 @@ fn add(parameters: &mut ResponseParameters, name: &'static str, value: Option<&s
     }
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub enum Delivery {
     Redirect {
         location: String,
