@@ -14,7 +14,7 @@ use crate::words::identifiers::Subject;
 use crate::words::instant::Instant;
 use crate::words::parameters::Parameters;
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct SealedRequest {
     pub received_at: Instant,
     pub purpose: SealedPurpose,
@@ -22,7 +22,7 @@ pub struct SealedRequest {
 
 /// What the address of a page is for. A request that was sealed for one purpose is refused for
 /// another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum SealedPurpose {
     /// The parameters of an authorization request, decoded. Percent-encoding would make a long
     /// `state` three times longer, and addresses must stay short.
@@ -88,7 +88,7 @@ pub enum SealedPurpose {
 }
 
 /// Of a page of ours.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
     /// For users of this tenant only.
     pub tenant: Option<String>,

@@ -20,7 +20,7 @@ macro_rules! broken {
     ($($text:tt)+) => { $crate::finding::Finding::broken(format!($($text)+)) };
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub verdict: Verdict,
     pub text: String,

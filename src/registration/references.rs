@@ -24,7 +24,7 @@ static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 const MOST_COMPARISONS: usize = 20_000;
 
 /// What is registered already and stays.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Stored {
     /// Everything but the users, and whether it has stored secrets.
     pub objects: BTreeMap<(ObjectKind, String), bool>,

@@ -24,7 +24,7 @@ use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a
 /// password.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct UserEntry {
     /// `sub`; `None` lets the server draw one when the user is new.
     pub subject: Option<Subject>,
@@ -62,7 +62,7 @@ impl UserEntry {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Credential {
     /// `password`: counts only when the user is new.
     Password(SecretText),

@@ -1,7 +1,6 @@
 //! Our Request and Response, and cookies. The two files below alone convert from and to tiny_http.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -32,7 +31,7 @@ pub struct Request {
     pub source: IpAddr,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
     Get,
     Head,
@@ -57,19 +56,6 @@ impl Method {
             Method::Options => "OPTIONS",
             Method::Other => "other",
         }
-    }
-}
-
-/// Query, headers and body carry codes, tokens, cookies and passwords: not printed.
-impl fmt::Debug for Request {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "Request({} {} {})",
-            self.id,
-            self.method.as_str(),
-            self.path.escape_debug()
-        )
     }
 }
 
@@ -184,7 +170,7 @@ impl Body {
 }
 
 /// Header names and values are checked for CR, LF and other control bytes when it is written out.
-#[derive(Clone, Debug)]
+#[derive(Debug, Clone)]
 pub struct Response {
     pub status: u16,
     /// In the order they are sent. `Content-Length`, `Date` and `Connection` are the server's own.
@@ -195,7 +181,7 @@ pub struct Response {
 }
 
 /// For the request's log line. Nothing secret: no token, code, cookie, state or nonce.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Note {
     pub client_id: Option<String>,
     pub grant: Option<String>,

@@ -188,7 +188,7 @@ struct Waiting {
     dropped: u64,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Line {
     text: String,
     /// Those of the audit log.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use exposition::Exposition;
 
+use gatepost_protocol::words::named::Named;
 use gatepost_store::mutex::Mutex;
 
 /// Upper bounds of the latency histogram, in seconds.
@@ -55,6 +56,37 @@ impl Counter {
 
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A counter for each of a few kinds, which have names.
+#[derive(Debug)]
+pub struct Counters<K>(Vec<(&'static str, K, Counter)>);
+
+impl<K: Named> Default for Counters<K> {
+    fn default() -> Counters<K> {
+        let kinds = K::CHOICES.iter();
+        Counters(
+            kinds
+                .map(|(name, kind)| (*name, *kind, Counter::default()))
+                .collect(),
+        )
+    }
+}
+
+impl<K: Named + PartialEq> Counters<K> {
+    pub fn raise(&self, raised: K) {
+        for (_, kind, counter) in &self.0 {
+            if *kind == raised {
+                counter.raise();
+            }
+        }
+    }
+
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0
+            .iter()
+            .map(|(name, _, counter)| (*name, counter.get()))
     }
 }
 

@@ -30,7 +30,7 @@ pub struct ClientRow {
 }
 
 /// One secret of a client or resource: what is stored is the sealed digest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SecretRow {
     /// 16 random bytes.
     pub id: [u8; 16],
@@ -170,7 +170,7 @@ pub(super) fn registry_version(rows: &[Row]) -> Result<i64> {
 }
 
 /// The longest lifetimes that any registration names; `None` where none does.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Default)]
 pub struct LongestLifetimes {
     pub refresh_token: Option<Duration>,
     pub access_token: Option<Duration>,

@@ -13,7 +13,7 @@ use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::scope::ScopeSet;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConsentRow {
     pub consent: Consent,
     /// When it lapses; `None` is never.

@@ -36,7 +36,7 @@ pub struct NewDevice<'a> {
 }
 
 #[must_use]
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Entered {
     Waiting,
     /// Somebody else's device has that user code: draw another.

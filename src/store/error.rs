@@ -24,7 +24,7 @@ pub const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 /// What Postgres answered; or what went wrong.
 pub type Result<T = (), E = StoreError> = core::result::Result<T, E>;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StoreError {
     /// No connection could be had; nothing was sent.
     Unavailable(String),

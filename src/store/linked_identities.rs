@@ -90,7 +90,7 @@ pub struct Link<'a> {
     pub provider: Option<&'a str>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Linked {
     Added,
     /// It belongs to this user, who may be the same.
@@ -305,7 +305,7 @@ impl RegistryWriter<'_> {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Unlinked {
     Done,
     NotTheirs,

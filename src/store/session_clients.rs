@@ -124,7 +124,7 @@ pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>> {
         .collect()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum CallOutcome {
     Told,
     /// It did not; there is another try unless this was the last.

@@ -19,7 +19,7 @@ pub struct FailureBucket {
     pub window: Duration,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct FailureCount {
     pub bucket: [u8; 32],
     /// Failures in the present window.

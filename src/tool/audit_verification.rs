@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use gatepost_protocol::audit::audit_chain::{AuditRow, Hash, Head, NO_HASH};
 use gatepost_protocol::words::instant::{Day, Instant};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Changed,
     /// A row was put in: the place is taken, or lies behind the end.
@@ -23,7 +23,7 @@ pub enum Wrong {
     HeadsDiffer,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub struct ChainFinding {
     pub wrong: Wrong,
     pub chain: String,

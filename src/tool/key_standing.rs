@@ -3,7 +3,7 @@
 use gatepost_protocol::keys::key_schedule::{ScheduledKey, announced, current};
 use gatepost_protocol::words::instant::Instant;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyState {
     /// In the JWKS, and does not sign yet.
     Announced,
@@ -14,7 +14,7 @@ pub enum KeyState {
     Retired,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyStanding {
     pub state: KeyState,
     pub since: Instant,

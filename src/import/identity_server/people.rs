@@ -97,7 +97,7 @@ pub fn user(row: &Row<'_>, roles: &BTreeMap<String, Role>, now: Instant, to: &mu
 }
 
 /// Whether wrong passwords, or somebody, locked the account.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Lockout {
     None,
     /// Over within a day: wrong passwords lock for minutes.

@@ -19,25 +19,21 @@ mod wrong_passwords;
 
 use std::time::Duration;
 
-use maud::Markup;
 use serde_json::{Value, json};
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::person::PersonDetails;
-use crate::statements::admin_people::{ActingAdmin, Person};
-use gatepost_protocol::registration::administration::Administration;
+use crate::statements::admin_people::ActingAdmin;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::{Failure, Result};
-use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::endpoints::transaction::{InSession, own_page};
 use gatepost_server::http::Response;
+use gatepost_server::pages::form_problem::FormProblem;
 use gatepost_server::pages::frame::PageForm;
-use gatepost_server::pages::texts::Texts;
-use gatepost_store::Store;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::worker::Permit;
 
@@ -52,18 +48,17 @@ const LONGEST_PAGE: usize = 800;
 #[derive(Clone, Copy)]
 pub struct Administrator<'a> {
     pub context: InSession<'a>,
-    pub administration: &'a Administration,
-    /// The tenants whose people they look after; an empty name stands for no tenant.
-    pub reach: &'a [&'a str],
-    /// The roles that they may give.
-    pub given_roles: &'a [String],
+    /// What is around their pages.
+    pub around: AdminChrome<'a>,
+    /// For what writes, and for what tells who may be changed.
+    pub acting: ActingAdmin<'a>,
     /// What follows `/admin/`, as it was sent.
     pub page: &'a str,
     /// What they sent by a form of ours.
     pub form: Option<&'a Parameters>,
     /// Says that what they sent was not done: it is of another session, or they had to sign in
     /// anew.
-    pub undone: Option<&'static str>,
+    pub undone: Option<FormProblem>,
 }
 
 /// The page that a sign-in leads back to, with what it was asked for.
@@ -83,61 +78,29 @@ fn way_back(page: &str, query: &Parameters) -> String {
 }
 
 impl<'a> Administrator<'a> {
-    pub fn sub(&self) -> &'a Subject {
-        &self.context.current_session.user.sub
-    }
-
     pub fn query(&self) -> Result<&Parameters> {
         Ok(self.context.request.query_parameters()?)
-    }
-
-    /// What is around a page.
-    pub fn around(&self) -> AdminChrome<'_> {
-        let first = self.page.split(['/', '-']).next();
-        AdminChrome {
-            chrome: self.context.chrome(),
-            section: match first.unwrap_or_default() {
-                "" | "invite" => "people",
-                EXPLAIN => "applications",
-                section => section,
-            },
-            administrator: self.context.current_session.user.called(),
-            ui_locales: self.context.transaction.ui_locales(),
-            catalogue: &self.context.transaction.snapshot.catalogue,
-            reach: self.reach,
-            given_roles: self.given_roles,
-            by_letter: self.context.app.letters.from().is_some(),
-        }
-    }
-
-    /// Answers with a page.
-    pub fn shown(&self, page: impl FnOnce(AdminChrome<'_>) -> Markup) -> Response {
-        answers::scripted_page(200, page(self.around()))
-    }
-
-    pub fn texts(&self) -> &'a Texts {
-        self.context.chrome().texts
-    }
-
-    pub fn store(&self) -> &'a Store {
-        &self.context.app.store
     }
 
     /// A form that goes to this page.
     pub fn page_form(&self) -> PageForm<'a> {
         PageForm {
-            chrome: self.context.chrome(),
-            action: self.around().address(self.page),
+            chrome: self.around.chrome,
+            action: self.around.address(self.page),
             token: self.context.form_token(Form::Admin, self.page),
         }
     }
 
-    /// Whether they came back from signing in anew, or the form that they sent was not drawn for
-    /// this page, whose address names the person, in this session.
-    pub fn is_undone(&self) -> Result<bool> {
+    /// What was not done: they come back from signing in anew, or the form that they sent was not
+    /// drawn for this page, whose address names the person, in this session.
+    pub fn was_undone(&self) -> Result<Option<FormProblem>> {
         Ok(match self.form {
-            Some(form) => !self.context.has_form_token(Form::Admin, self.page, form),
-            None => self.query()?.was_sent("signed_in"),
+            Some(form) if self.context.has_form_token(Form::Admin, self.page, form) => None,
+            Some(_) => Some(FormProblem::SessionChanged),
+            None => {
+                let is_back = self.query()?.was_sent("signed_in");
+                is_back.then_some(FormProblem::SignInWasOld)
+            }
         })
     }
 
@@ -164,7 +127,7 @@ impl<'a> Administrator<'a> {
 
     /// The event of something that they do to a person.
     pub fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
-        let mut told = json!({"by": "admin", "admin": self.sub()});
+        let mut told = json!({"by": "admin", "admin": self.acting.admin});
         if let (Value::Object(told), Value::Object(detail)) = (&mut told, detail) {
             told.extend(detail);
         }
@@ -176,29 +139,10 @@ impl<'a> Administrator<'a> {
         }
     }
 
-    /// For what writes, and for what tells who may be changed. A person is changed only where they
-    /// have that `version` still.
-    pub fn acting<'b>(&'b self, version: &'b str) -> ActingAdmin<'b> {
-        ActingAdmin {
-            store: self.store(),
-            admin: self.sub(),
-            reach: self.reach,
-            given_roles: &self.administration.given_roles,
-            admin_role: &self.administration.role,
-            version,
-        }
-    }
-
     /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
     pub fn survey(&self) -> Result<Permit<'a>> {
         let context = self.context.app.admin_surveys.take(Duration::ZERO);
         context.ok_or(Failure::Busy)
-    }
-
-    /// Those of these people who are within reach, in that order. `since` when they have one of the
-    /// roles is read, too.
-    pub fn people(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>> {
-        Ok(self.acting("").find(subs, roles)?)
     }
 
     /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that
@@ -222,7 +166,9 @@ impl<'a> Administrator<'a> {
 
     /// One of them that cannot be given: it could when the page was drawn.
     pub fn lost_role<'b>(&self, roles: &'b [String]) -> Option<&'b str> {
-        let lost = roles.iter().find(|role| !self.given_roles.contains(role));
+        let lost = roles
+            .iter()
+            .find(|role| !self.around.given_roles.contains(role));
         lost.map(String::as_str)
     }
 }

@@ -125,7 +125,7 @@ impl<'a> ScimRequest<'a> {
             });
             return Ok(json_answer(200, &list));
         }
-        let has_that_id = |document: &&JsonObject| id_of(document) == Some(name);
+        let has_that_id = |document: &&JsonObject| document.text("id") == Some(name);
         let document = all.iter().find(has_that_id).ok_or_else(not_found)?;
         Ok(json_answer(200, document))
     }
@@ -150,7 +150,7 @@ impl<'a> ScimRequest<'a> {
     /// A document that is part of the program, with where it lies in this installation.
     fn located(&self, document: &str, resource_type: &str, kind: &str) -> JsonObject {
         let mut document: JsonObject = serde_json::from_str(document).unwrap_or_default();
-        let path = match id_of(&document) {
+        let path = match document.text("id") {
             Some(id) => format!("{kind}/{id}"),
             None => kind.to_owned(),
         };
@@ -198,10 +198,6 @@ impl<'a> ScimRequest<'a> {
         };
         taken.into()
     }
-}
-
-fn id_of(document: &JsonObject) -> Option<&str> {
-    document.text("id")
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

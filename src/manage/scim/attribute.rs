@@ -114,10 +114,7 @@ impl UserAttribute {
                 let told = read_flag(value).map(|flag| Some(Value::from(flag)));
                 told.ok_or_else(|| self.invalid("must be true or false"))
             }
-            Shape::OneElement => match primary_element(value) {
-                Some(element) => self.read_text(value_of(element)),
-                None => Ok(None),
-            },
+            Shape::OneElement => self.read_text(value_of(primary_element(value))),
             Shape::Elements => {
                 let mut values: Vec<Value> = Vec::new();
                 for element in elements(value) {
@@ -190,11 +187,13 @@ pub fn elements(value: &Value) -> &[Value] {
     }
 }
 
-fn primary_element(value: &Value) -> Option<&Value> {
+/// `null` where there is none.
+fn primary_element(value: &Value) -> &Value {
     let elements = elements(value);
     let is_primary =
         |element: &&Value| member(element, "primary").and_then(read_flag) == Some(true);
-    elements.iter().find(is_primary).or(elements.first())
+    let found = elements.iter().find(is_primary).or(elements.first());
+    found.unwrap_or(&Value::Null)
 }
 
 /// The text, if it begins as an object in JSON does.

@@ -99,7 +99,7 @@ pub fn attribute_at(path: &str) -> Option<UserAttribute> {
 }
 
 /// The same path without the URN of the core schema, which need not be there.
-fn below_core(path: &str) -> &str {
+pub fn below_core(path: &str) -> &str {
     match path.get(..USER_SCHEMA.len()) {
         Some(urn) if urn.eq_ignore_ascii_case(USER_SCHEMA) => path
             .get(USER_SCHEMA.len()..)

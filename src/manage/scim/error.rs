@@ -33,7 +33,7 @@ impl ScimType {
 /// What was asked for; or why it is refused.
 pub type Result<T = (), E = ScimError> = core::result::Result<T, E>;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct ScimError {
     pub status: u16,
     pub scim_type: Option<ScimType>,

@@ -5,14 +5,16 @@ use serde_json::Value;
 use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member, value_of};
 use super::attribute_path::{Target, target};
 use super::error::{Result, ScimError, ScimType};
+use gatepost_protocol::words::named::named;
 
 const MOST_OPERATIONS: usize = 100;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    Add,
-    Replace,
-    Remove,
+named! {
+    pub enum Operation {
+        Add = "add",
+        Replace = "replace",
+        Remove = "remove",
+    }
 }
 
 /// The attributes after all operations of the body.
@@ -53,12 +55,8 @@ struct Change<'a> {
 
 fn apply(attributes: &mut UserAttributes, described: &Value) -> Result {
     let name = member(described, "op").and_then(Value::as_str);
-    let operation = match name.unwrap_or_default().to_ascii_lowercase().as_str() {
-        "add" => Operation::Add,
-        "replace" => Operation::Replace,
-        "remove" => Operation::Remove,
-        _ => return Err(invalid_syntax("op must be add, replace or remove")),
-    };
+    let operation = Operation::from_name(&name.unwrap_or_default().to_ascii_lowercase());
+    let operation = operation.ok_or_else(|| invalid_syntax("op must be add, replace or remove"))?;
     let value = member(described, "value").unwrap_or(&Value::Null);
     let mut change = Change {
         attributes,

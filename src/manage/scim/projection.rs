@@ -1,9 +1,10 @@
 //! Which attributes an answer has: `attributes` and `excludedAttributes` (RFC 7644 §3.9).
 
-use super::attribute::{USER_SCHEMA, UserAttribute};
+use super::attribute::UserAttribute;
+use super::attribute_path::below_core;
 
 pub struct Projection {
-    /// Paths in small letters; `None` for all.
+    /// Paths; `None` for all.
     only: Option<Vec<String>>,
     without: Vec<String>,
 }
@@ -38,20 +39,15 @@ impl Projection {
     }
 }
 
-/// Without the URN of the core schema, which need not be there.
 fn paths(text: &str) -> Vec<String> {
-    let core = format!("{}:", USER_SCHEMA.to_ascii_lowercase());
-    let mut paths = Vec::new();
-    for path in text.split(',') {
-        let path = path.trim().to_ascii_lowercase();
-        paths.push(path.strip_prefix(&core).unwrap_or(&path).to_owned());
-    }
-    paths
+    let paths = text.split(',').map(str::trim);
+    paths.map(|path| below_core(path).to_owned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scim::attribute::USER_SCHEMA;
 
     #[test]
     fn what_is_asked_for_and_not_left_out_is_shown() {

@@ -23,6 +23,10 @@ pub fn read(body: &Value) -> Result<UserAttributes> {
         return Err(ScimType::InvalidSyntax.because("the body must be an object"));
     }
     let schemas = member(body, "schemas").map(elements).unwrap_or_default();
+    let names_user = |schema: &Value| {
+        let schema = schema.as_str().unwrap_or_default();
+        schema.eq_ignore_ascii_case(USER_SCHEMA)
+    };
     if !schemas.iter().any(names_user) {
         let rule = format!("schemas must name {USER_SCHEMA}");
         return Err(ScimError::invalid_value(rule));
@@ -38,27 +42,17 @@ pub fn read(body: &Value) -> Result<UserAttributes> {
     Ok(found)
 }
 
-fn names_user(schema: &Value) -> bool {
-    let text = schema.as_str().unwrap_or_default();
-    text.eq_ignore_ascii_case(USER_SCHEMA)
-}
-
 /// What a resource has for an attribute.
 fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>> {
     let mut found = Some(body);
     for name in attribute.members() {
-        let within = object_of(attribute, found)?;
-        found = within.and_then(|within| member(within, name));
+        found = match found {
+            Some(within) if within.is_object() => member(within, name),
+            None | Some(Value::Null) => None,
+            Some(_) => return Err(attribute.invalid("must stand in an object")),
+        };
     }
     Ok(found)
-}
-
-fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>> {
-    match value {
-        Some(value) if value.is_object() => Ok(Some(value)),
-        None | Some(Value::Null) => Ok(None),
-        Some(_) => Err(attribute.invalid("must stand in an object")),
-    }
 }
 
 /// A weak one: it says nothing of the bytes (RFC 9110 §8.8.1).
@@ -111,20 +105,17 @@ pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> JsonObj
     resource.set("schemas", schemas);
     resource.set("id", user.row.sub.as_str());
     if projection.shows_meta() {
-        resource.set("meta", meta(user, location));
+        // RFC 7643 §3.1
+        let meta = json!({
+            "resourceType": "User",
+            "created": timestamp::format(user.created_at),
+            "lastModified": timestamp::format(user.updated_at),
+            "location": location,
+            "version": entity_tag(user),
+        });
+        resource.set("meta", meta);
     }
     resource
-}
-
-/// RFC 7643 §3.1
-fn meta(user: &ScimUser, location: &str) -> Value {
-    json!({
-        "resourceType": "User",
-        "created": timestamp::format(user.created_at),
-        "lastModified": timestamp::format(user.updated_at),
-        "location": location,
-        "version": entity_tag(user),
-    })
 }
 
 /// The attributes after PUT sent these, in this body. Where it sends the same address and says
@@ -152,12 +143,18 @@ pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> User
 /// The user with these attributes instead. What is not kept as an attribute stays.
 pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> {
     let before = &user.row;
+    let had = attributes(user);
     let tenant = text(wanted, UserAttribute::Tenant);
-    if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
+    if tenant.is_some() && tenant != text(&had, UserAttribute::Tenant) {
         return Err(ScimType::Mutability.because("tenant cannot change"));
     }
-    let username = changed_username(user, wanted)?;
-    let mut claims = claims(&attributes(user), &before.claims, wanted)?;
+    // Whoever has none is named by the subject, and gets none.
+    let username = if wanted.get(&UserAttribute::UserName) == had.get(&UserAttribute::UserName) {
+        before.username.clone()
+    } else {
+        Some(checked_username(wanted)?)
+    };
+    let mut claims = claims(&had, &before.claims, wanted)?;
     let preferred = claims.text(PREFERRED_USERNAME);
     // Imports once wrote the user name there.
     if username != before.username && preferred == before.username.as_deref() {
@@ -168,20 +165,11 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
     changed.row.username = username;
     changed.row.enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
     // To the second alone it is told what it was.
-    if text(wanted, UserAttribute::ValidUntil) != text(&attributes(user), UserAttribute::ValidUntil)
-    {
+    if text(wanted, UserAttribute::ValidUntil) != text(&had, UserAttribute::ValidUntil) {
         changed.row.valid_until = end(wanted)?;
     }
     changed.row.claims = claims;
     Ok(changed)
-}
-
-fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>> {
-    match text(wanted, UserAttribute::UserName) {
-        Some(name) if name == user.row.designation() => Ok(user.row.username.clone()),
-        Some(name) => checked_username(name).map(Some),
-        None => Err(UserAttribute::UserName.invalid("is required")),
-    }
 }
 
 /// Writes into the object of that name within another one. It is made where there is none.
@@ -222,12 +210,9 @@ fn is_verified(user: &UserRow) -> bool {
 
 /// A new user with these attributes.
 pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
-    let Some(username) = text(wanted, UserAttribute::UserName) else {
-        return Err(UserAttribute::UserName.invalid("is required"));
-    };
     Ok(UserRow {
         sub,
-        username: Some(checked_username(username)?),
+        username: Some(checked_username(wanted)?),
         tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
         password_hash: None,
         enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
@@ -301,9 +286,10 @@ fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value>
     }
 }
 
-fn checked_username(name: &str) -> Result<String> {
-    check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
-    Ok(name.to_owned())
+fn checked_username(wanted: &UserAttributes) -> Result<String> {
+    let name = text(wanted, UserAttribute::UserName).ok_or("is required");
+    let checked = name.and_then(|name| check_username(name).map(|()| name.to_owned()));
+    checked.map_err(|rule| UserAttribute::UserName.invalid(rule))
 }
 
 /// The text of an attribute.

@@ -12,7 +12,7 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
 use gatepost_store::sign_in_failures::{self, FailureBucket};
 use gatepost_store::users::{CurrentUser, UserRow, current};
-use gatepost_store::{Result, Store, bind, read};
+use gatepost_store::{Result, Store, read};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];
@@ -90,8 +90,6 @@ pub struct ActingAdmin<'a> {
     pub given_roles: &'a [String],
     /// The role that makes administrators: no registration has it given by them.
     pub admin_role: &'a str,
-    /// Of the person, as the administrator saw them.
-    pub version: &'a str,
 }
 
 // Nobody is called by the address of somebody else, or gets a role that cannot be given.
@@ -122,6 +120,8 @@ WITH keys AS (
 /// What becomes of a person.
 #[derive(Clone, Copy)]
 pub struct PersonChange<'a> {
+    /// Of the person, as the administrator saw them.
+    pub version: &'a str,
     /// With the user name, the claims, whether they are enabled, and until when.
     pub user: &'a UserRow,
     /// Whether all ends that was signed in, granted or issued, the clients of the sessions called.
@@ -135,16 +135,11 @@ impl ActingAdmin<'_> {
     /// else. `Taken` when somebody is called so.
     pub fn change(&self, change: PersonChange<'_>, audit: &AuditEvent<'_>) -> Result<bool> {
         let user = change.user;
-        let bound = bind!(
+        let bound = bind_acting!(
             CHANGE_PERSON,
-            ..self {
-                admin,
-                reach,
-                given_roles,
-                admin_role,
-                version
-            },
+            self,
             ..change {
+                version,
                 ends_all,
                 drops_factors
             },
@@ -172,11 +167,12 @@ WITH ended AS (
 impl ActingAdmin<'_> {
     /// Ends one session of a person, and has its clients called. `false` as by
     /// [`ActingAdmin::change`], and where there is no such session of theirs, or it had ended.
-    pub fn end_session(&self, sub: &Subject, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool> {
+    pub fn end_session(&self, person: &Person, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool> {
         let Some(day) = sid.day() else {
             return Ok(false);
         };
-        let bound = bind_acting!(END_OF_PERSON, self, version = self.version, sub, day, sid);
+        let Person { found, version, .. } = person;
+        let bound = bind_acting!(END_OF_PERSON, self, version, sub = found.user.sub, day, sid);
         let ended = self.store.change(bound, audit)?;
         if ended {
             call_late(self.store, slice::from_ref(sid));
@@ -203,15 +199,16 @@ impl ActingAdmin<'_> {
     /// [`ActingAdmin::change`]: then it is not to be done.
     pub fn note(
         &self,
-        sub: &Subject,
+        person: &Person,
         pardons: &[FailureBucket],
         audit: &AuditEvent<'_>,
     ) -> Result<bool> {
+        let Person { found, version, .. } = person;
         let bound = bind_acting!(
             NOTE,
             self,
-            version = self.version,
-            sub,
+            version,
+            sub = found.user.sub,
             buckets = sign_in_failures::names(pardons),
             windows = sign_in_failures::windows(pardons)
         );

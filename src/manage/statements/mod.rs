@@ -3,11 +3,11 @@
 
 /// Binds what a statement judges an administrator by, and other values.
 macro_rules! bind_acting {
-    ($sql:expr, $acting:ident $(, $name:ident $(= $value:expr)?)* $(,)?) => {
+    ($sql:expr, $acting:ident, $($further:tt)*) => {
         gatepost_store::bind!(
             $sql,
-            ..$acting { admin, reach, given_roles, admin_role }
-            $(, $name $(= $value)?)*
+            ..$acting { admin, reach, given_roles, admin_role },
+            $($further)*
         )
     };
 }

@@ -37,7 +37,7 @@ fn looked_at(row: &Row) -> Result<LookedAt> {
 }
 
 /// Where a page begins: behind a person, or before them with `is_backward`, the nearest first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PeopleCursor<'a> {
     /// The person's subject; empty for those from the first person on.
     pub sub: &'a str,

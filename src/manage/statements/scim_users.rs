@@ -26,7 +26,7 @@ pub struct ScimUser {
 }
 
 /// Who is asked for: all that is there must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserFilter {
     /// The subject.
     pub id: Option<String>,

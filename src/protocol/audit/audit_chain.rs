@@ -169,7 +169,7 @@ fn absorb(hashed: &mut Vec<u8>, text: Option<&str>) {
     hashed.extend_from_slice(text.as_bytes());
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub chain: String,
     pub seq: i64,

@@ -20,7 +20,7 @@ const MOST_TOLD: u32 = 500;
 const MOST_SOURCES: usize = 100;
 const MOST_WAITING: usize = 10_000;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FailedAttempt {
     /// `sign_in_failed`, `client_authentication_failed`, `code_replayed`.
     pub event: &'static str,
@@ -34,7 +34,7 @@ pub struct FailedAttempt {
     pub detail: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FailureRow {
     One(FailedAttempt),
     /// Further ones of a source.
@@ -49,7 +49,7 @@ pub enum FailureRow {
     },
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MoreFailures {
     pub failed: u64,
     /// Attempts that were not judged, as too many had failed before.

@@ -25,7 +25,7 @@ pub const PREFIX: &str = "gpc_";
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
 
 /// Everything that the authorization endpoint decided and the token endpoint needs.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     pub grant: Grant,
     /// [`redirect_uri_hash`] of the authorization request's `redirect_uri`.
@@ -42,7 +42,7 @@ pub struct AuthorizationCode {
 /// What to do with an attempt to redeem a code. The statement that enacts this verdict also finds
 /// out whether the attempt is a replay.
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CodeVerdict {
     /// Create the grant and issue its tokens. A grant that is there already makes this a replay.
     Redeem,

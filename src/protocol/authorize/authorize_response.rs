@@ -93,7 +93,7 @@ fn add(parameters: &mut ResponseParameters, name: &'static str, value: Option<&s
     }
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub enum Delivery {
     Redirect {
         location: String,

@@ -10,7 +10,7 @@ use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
 use crate::words::scope::ScopeSet;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Consent {
     /// Empty after it was withdrawn.
     pub scope: ScopeSet,
@@ -37,7 +37,7 @@ impl Consent {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Allowance {
     pub client_id: ClientId,
     pub scope: ScopeSet,

@@ -56,7 +56,7 @@ pub struct Situation<'a> {
 
 /// How far the person has come. All but the first come from a form whose token was checked for this
 /// request and this session, so the page was shown, or from a sign-in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Nothing that counts was posted: they come from the client, they only opened a page, or their
     /// form was not taken.
@@ -75,7 +75,7 @@ pub enum Step {
     },
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 #[must_use]
 pub enum Interaction {
     Login {
@@ -98,7 +98,7 @@ pub enum Interaction {
 }
 
 /// What makes a session stronger.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Stronger {
     /// The user proves another factor that they have.
     Prove {
@@ -109,7 +109,7 @@ pub enum Stronger {
     Enrol(Strength),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoginCause {
     /// Nobody is signed in, or the session ran out.
     NoSession,

@@ -35,7 +35,7 @@ impl CodeChallengeMethod {
 }
 
 /// A well-formed `code_challenge`. With `plain` it is as secret as the verifier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CodeChallenge {
     method: CodeChallengeMethod,
     value: SecretText,
@@ -70,7 +70,7 @@ impl CodeChallenge {
 }
 
 /// SHA-256 of a `code_challenge`, and its method. The authorization code carries this.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeChallengeDigest {
     pub method: CodeChallengeMethod,
     pub sha256: [u8; 32],

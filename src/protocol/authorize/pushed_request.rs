@@ -21,7 +21,7 @@ pub const LIFETIME: Duration = Duration::from_secs(90);
 /// How much longer than its pages go on it is remembered that it was used.
 const MARGIN: Duration = Duration::from_secs(3_600);
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PushedRequest {
     pub id: [u8; 16],
     pub client_id: ClientId,

@@ -14,7 +14,7 @@ use crate::words::reason::Reason;
 use crate::words::scope::ScopeKind;
 use crate::words::strength::{Strength, reaches};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestedClaims {
     pub userinfo: BTreeSet<String>,
     pub id_token: BTreeSet<String>,

@@ -27,7 +27,7 @@ const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const LENGTH: usize = 8;
 
 /// The code that a device shows and a person types, as `XXXX-XXXX`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserCode(String);
 
 impl UserCode {
@@ -67,7 +67,7 @@ impl fmt::Display for UserCode {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviceDecision {
     Allowed,
     Denied,

@@ -25,7 +25,7 @@ pub const ID_JAG_TYP: &str = "oauth-id-jag+jwt";
 pub const MOST_BYTES: usize = 16 * 1_024;
 
 /// A JWS whose signature is not checked yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedJws {
     /// An algorithm that we know. So far the token only claims it.
     pub alg: SigningAlgorithm,
@@ -129,7 +129,7 @@ fn members(header: &str) -> Option<JsonObject> {
 }
 
 /// Plain numbers, big-endian.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PublicKey {
     Rsa {
         n: Vec<u8>,

@@ -22,7 +22,7 @@ pub struct KeySeasons {
 
 /// The times from which a key is published, signs, no longer signs, is no longer published, and no
 /// longer checks hints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyTimes {
     pub announced_at: Instant,
     pub activates_at: Instant,
@@ -64,7 +64,7 @@ impl KeySeasons {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScheduledKey {
     pub kid: String,
     pub algorithm: SigningAlgorithm,
@@ -98,7 +98,7 @@ fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Ite
         .filter(move |key| key.algorithm == algorithm && key.can_sign)
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum KeyStep {
     Make {
         algorithm: SigningAlgorithm,

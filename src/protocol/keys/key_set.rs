@@ -16,16 +16,16 @@ const MOST_KEYS: usize = 100;
 pub const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// The usable ones of a JWK set.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct KeySet(Vec<NamedKey>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct NamedKey {
     pub kid: Option<String>,
     pub key: PublicKey,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum KeyChoice<'a> {
     One(&'a PublicKey),
     /// A newer set may have it.

@@ -59,7 +59,7 @@ const COOKIE_LIFETIME: Duration = Duration::from_secs(COOKIE_SECONDS + 60);
 const CONSENT_COUNTS: Duration = Duration::from_secs(600);
 
 /// The challenge of a registration, which the answer to a sign-in brings.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct BindingChallenge {
     pub day: Day,
     pub sid: Sid,
@@ -71,7 +71,7 @@ pub struct BindingChallenge {
 }
 
 /// `session_identifier`: all that a refresh must know.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct BoundIdentifier {
     pub sid: Sid,
     pub key: PublicKey,
@@ -79,14 +79,14 @@ pub struct BoundIdentifier {
 }
 
 /// The challenge of a refresh.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct RefreshChallenge {
     pub sid: Sid,
     pub made_at: Instant,
 }
 
 /// The bound cookie: whoever got it had proved the key.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BoundCookie {
     pub sid: Sid,
     pub key: KeyThumbprint,
@@ -95,7 +95,7 @@ pub struct BoundCookie {
 
 /// The form token of a consent page, where the client requires bound sessions. The page is drawn
 /// only while the session counts there.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub struct ConsentInTime {
     /// The request and the session that it was drawn for.
     pub tie: [u8; 32],
@@ -167,7 +167,7 @@ impl ConsentInTime {
 
 /// Whether a session is bound to a key of its browser, and a request showed that it comes from
 /// there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Binding {
     /// No key, or keys are not asked for.
     Unbound,

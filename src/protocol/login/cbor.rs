@@ -1,6 +1,6 @@
 //! As much of CBOR (RFC 8949) as authenticators send: definite lengths, no tags, four levels.
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
     Integer(i64),
     Bytes(&'a [u8]),

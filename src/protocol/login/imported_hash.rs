@@ -8,7 +8,7 @@ use bcrypt::HashParts;
 use crate::login::pbkdf2::Pbkdf2Hash;
 use crate::words::secret::SecretText;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ImportedHash {
     Pbkdf2(Pbkdf2Hash),
     Bcrypt(BcryptHash),
@@ -42,7 +42,7 @@ impl ImportedHash {
 }
 
 /// `$2b$12$`, then 22 characters of salt and 31 of the hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BcryptHash(SecretText);
 
 /// `2x` marks hashes of a program with a defect.

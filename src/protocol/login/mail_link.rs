@@ -31,7 +31,7 @@ pub const ADDRESS_LIFETIME: Duration = Duration::from_secs(3_600);
 pub const LONGEST_REQUEST: usize = 1_500;
 
 /// Sets a password; or says that a sign-in was not theirs, as its origin tells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MailLink {
     pub user: LinkUser,
     pub factors: i64,
@@ -42,7 +42,7 @@ pub struct MailLink {
 }
 
 /// They forgot their password on the way to a client: the sealed request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnTheWay(pub String);
 
 impl MailLink {
@@ -60,7 +60,7 @@ impl MailLink {
 }
 
 /// Gives a user another address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct AddressLink {
     pub user: LinkUser,
     /// Of the address that they had when they asked.

@@ -68,7 +68,7 @@ pub struct RelyingParty<'a> {
     pub origin: &'a str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Passkey {
     pub id: Vec<u8>,
     pub key: PublicKey,

@@ -23,7 +23,7 @@ pub const SHORTEST_PASSWORD: u32 = 8;
 const MOST_GUESSED: &str = include_str!("most_guessed.txt");
 
 /// Why a text cannot become a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PasswordFlaw {
     /// Than so many characters.
     TooShort(u32),
@@ -98,7 +98,7 @@ pub struct Counters {
     pub account: Option<Failures>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PasswordLimits {
     pub account_and_source: u32,
     pub source: u32,
@@ -124,7 +124,7 @@ impl PasswordLimits {
 
 /// The verdict on an attempt, before the password is checked.
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Admission {
     Admit,
     Wait(Duration),

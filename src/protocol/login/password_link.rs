@@ -18,7 +18,7 @@ pub const PREFIX: &str = "gpl_";
 pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Whom a link is for, as they were when it was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkUser {
     pub subject: Subject,
     pub epoch: i64,
@@ -35,7 +35,7 @@ impl LinkUser {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct PasswordLink {
     pub user: LinkUser,
     /// What `LinkOrigin::mark` says.
@@ -46,7 +46,7 @@ pub struct PasswordLink {
 
 /// Who made a link, and what for. Under the seal this stands where a `bool` was, or an `Option`:
 /// the order counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LinkOrigin<Wish> {
     /// An operator; or the user, who forgot their password.
     Plain,
@@ -61,7 +61,7 @@ pub enum LinkOrigin<Wish> {
 }
 
 /// The user also sets up an app that shows codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enrolling;
 
 impl<Wish> LinkOrigin<Wish> {
@@ -105,7 +105,7 @@ pub const PASSKEY_PREFIX: &str = "gpk_";
 
 /// The link by which a user makes a passkey that takes the place of everything they signed in with
 /// before: of their password, and of their factors. It works once, as the other does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct PasskeyLink {
     pub link: PasswordLink,
     /// What `mail_link::address_hash` says of the user's address, where a letter brought the link:

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD_NO_PAD;
 
 use crate::words::secret::{SecretBytes, SecretText};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pbkdf2Hash {
     name: &'static str,
     rounds: NonZeroU32,

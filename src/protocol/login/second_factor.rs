@@ -120,7 +120,7 @@ pub fn with_factor(amr: &[String], methods: &[&str]) -> Vec<String> {
 }
 
 /// What was typed where a code is asked for. Spaces and hyphens do not count.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Typed {
     Totp([u8; 6]),
     /// SHA-256 of it.

@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Option<(SignUpId, Vec<u8>)> {
 }
 
 /// What the link in a letter carries. It makes one account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct JoinLink {
     pub id: SignUpId,
     pub address: String,

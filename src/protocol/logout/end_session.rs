@@ -25,7 +25,7 @@ use crate::words::session::Session;
 pub const FRAMES_SECONDS: u32 = 2;
 
 /// What was asked for. The ID token is checked already, and reduced to what it says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndSessionRequest {
     /// Who asks: `client_id`, or whom the ID token was made for.
     pub client_id: Option<ClientId>,
@@ -37,14 +37,14 @@ pub struct EndSessionRequest {
 }
 
 /// The user and the session that our ID token was made for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HintedSignIn {
     pub subject: Subject,
     /// `sid`; tokens of grants without a browser have none.
     pub sid: Option<Sid>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum SignOutStep {
     /// The person is asked: anybody can send a browser here.
     Ask,
@@ -126,7 +126,7 @@ fn owned(parameters: &Parameters, name: &str, most: usize) -> Result<Option<Stri
 
 /// A sign-out that is done here and goes on at the identity provider that the session came from. It
 /// says what comes after the return.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpstreamReturn {
     /// The provider's registered name. The browser must come back from that provider.
     pub provider: String,

@@ -249,7 +249,7 @@ pub(super) fn grant_types_behind(response_types: &BTreeSet<ResponseType>) -> BTr
 }
 
 /// What an installation gives clients that do not say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ClientDefaults {
     pub authorization_code_lifetime: Duration,
     pub id_token_lifetime: Duration,

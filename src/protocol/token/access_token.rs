@@ -30,13 +30,13 @@ use crate::words::session::SignIn;
 const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
 
 /// The name of an access token: what it stands on, and 96 random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Jti {
     pub stands_on: StandsOn,
     pub random: [u8; 12],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StandsOn {
     /// A grant. Its row has the epochs.
     Grant(GrantId),
@@ -47,7 +47,7 @@ pub enum StandsOn {
     Client { installation: i64, client: i64 },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccessToken {
     pub jti: Jti,
     pub client_id: ClientId,

@@ -76,7 +76,7 @@ impl<'a> ExpectedAssertion<'a> {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Assertion {
     pub subject: String,
     pub jti: String,

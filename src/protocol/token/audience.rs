@@ -10,7 +10,7 @@ use crate::words::reason::{Reason, Result, TokenError, invalid_scope, invalid_ta
 use crate::words::response_type::ResponseType;
 use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Narrowed {
     /// The scopes that are left: those of other resources are taken out.
     pub scope: ScopeSet,

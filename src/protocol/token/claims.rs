@@ -16,7 +16,7 @@ use crate::words::session::User;
 
 /// Claims that the `claims` parameter asked for (OpenID Connect Core §5.5) and that the
 /// registration allows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimNames {
     pub userinfo: Vec<String>,

@@ -39,7 +39,7 @@ named! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AuthenticationFailure {
     /// `invalid_client`, or `invalid_request` where the request contradicts itself.
     pub error: TokenError,
@@ -49,7 +49,7 @@ pub struct AuthenticationFailure {
 }
 
 #[must_use]
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum ClientVerdict {
     Authenticated,
     /// Authenticated, if this assertion verifies with keys that are registered for the client.

@@ -11,13 +11,13 @@ use crate::words::instant::Instant;
 use crate::words::parameters;
 use crate::words::secret::{SecretBytes, SecretText};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DigestAlgorithm {
     Sha256,
     Sha512,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SecretDigest {
     pub algorithm: DigestAlgorithm,
     pub digest: SecretBytes,
@@ -103,7 +103,7 @@ impl ShownDigests {
 /// The longest header: `client_id` and secret at their longest, form-encoded and in base64.
 const MOST_HEADER_BYTES: usize = 16_384;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BasicCredentials {
     pub client_id: ClientId,
     pub secret: SecretText,

@@ -16,7 +16,7 @@ use crate::words::session::SignIn;
 pub const DEEPEST: usize = 4;
 
 /// Who acts for the user, and the tokens that this one was made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
     /// The present actor first, then the ones before; at most [`DEEPEST`].
     pub actors: Vec<Actor>,
@@ -24,7 +24,7 @@ pub struct Delegation {
     pub origins: Vec<TokenOrigin>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Actor {
     /// A user: `{"sub": ..}`.
     User(Subject),
@@ -32,7 +32,7 @@ pub enum Actor {
     Client(ClientId),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenOrigin {
     pub jti: Jti,
     pub client_id: ClientId,

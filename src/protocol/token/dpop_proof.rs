@@ -52,7 +52,7 @@ pub struct ExpectedProof<'a> {
 }
 
 /// What a proof says that it was made for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct MadeFor {
     pub method: String,
     pub address: String,
@@ -60,7 +60,7 @@ pub struct MadeFor {
 }
 
 /// The proof that came with a request. Whoever sent it holds the key.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct DpopProof {
     pub key: KeyThumbprint,
     pub name: ProofName,

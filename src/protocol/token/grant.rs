@@ -18,7 +18,7 @@ use crate::words::reason::TokenError;
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::words::session::SignIn;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
     /// Its day is the day of `expires_at`.
     pub id: GrantId,

@@ -128,7 +128,7 @@ use crate::words::strength::Strength;
 /// Secret scanners find refresh tokens by it.
 pub const PREFIX: &str = "gpr_";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RefreshHandle {
     pub grant: GrantId,
     /// The number of the token among all of the grant, from 0.
@@ -183,7 +183,7 @@ pub fn ends_at(grant: &Grant, client: &Client, session: Option<SessionFacts>) ->
 }
 
 #[must_use]
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum RefreshVerdict {
     /// Move the grant on and issue tokens for this. The grant and its next refresh token keep the
     /// whole scope.

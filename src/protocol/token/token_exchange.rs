@@ -24,14 +24,14 @@ pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_tok
 const JWT_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
 
 /// Not yet opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShownToken {
     pub token: SecretText,
     /// Its type says that it is a JWT; one of ours is then the only thing it can be.
     pub must_be_jwt: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShownTokens {
     pub subject: ShownToken,
     pub actor: Option<ShownToken>,

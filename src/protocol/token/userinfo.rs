@@ -49,7 +49,7 @@ pub fn response(
     members
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BearerFailure {
     /// No token at all: 401 with a bare challenge, no error.
     Missing,
@@ -65,7 +65,7 @@ pub enum BearerFailure {
 }
 
 /// The scheme of a header `Authorization`. A form has tokens for Bearer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TokenScheme {
     Bearer,
     /// RFC 9449 §7.1

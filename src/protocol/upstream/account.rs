@@ -17,7 +17,7 @@ use crate::words::instant::Instant;
 use crate::words::json::{JsonObject, SetMember};
 use crate::words::session::User;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub enum AccountDecision {
     SignIn,
@@ -25,7 +25,7 @@ pub enum AccountDecision {
     Refuse(AccountRefusal),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AccountRefusal {
     /// No user is linked to that identity, and the provider does not provision new ones.
     NotProvisioned,
@@ -163,7 +163,7 @@ pub const OFFER_LIFETIME: Duration = Duration::from_secs(300);
 
 /// An identity that was proven upstream and waits, sealed in a form, for the person to say that it
 /// shall be theirs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkOffer {
     pub provider: String,
     pub issuer: String,
@@ -173,7 +173,7 @@ pub struct LinkOffer {
     pub sid: Sid,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum OfferProblem {
     OtherSession,
     Expired,

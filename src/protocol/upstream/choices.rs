@@ -69,7 +69,7 @@ pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a Ide
         .find(|provider| provider.authority() == issuer)
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum WayOut {
     /// The login page, which says what happened. It sends no user straight upstream.
     ChooseAgain,

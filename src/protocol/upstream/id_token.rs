@@ -31,7 +31,7 @@ pub struct ExpectedIdToken<'a> {
 
 /// What a valid ID token says, beside the claims about the user. A provider without ID tokens gives
 /// the subject only.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct IdTokenFacts {
     /// Not empty, at most 255 characters, free of control characters.
     pub subject: String,
@@ -189,7 +189,7 @@ fn methods(claims: &JsonObject) -> Vec<String> {
 }
 
 /// A valid logout token. `sub` and `sid` say whom it is about: at least one of the two is there.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct LogoutNotice {
     pub subject: Option<String>,
     pub sid: Option<String>,

@@ -12,7 +12,7 @@ use crate::words::client::SigningAlgorithm;
 use crate::words::json::JsonObject;
 use crate::words::web_url::WebUrl;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpstreamMetadata {
     pub authorization_endpoint: String,
     pub token_endpoint: String,
@@ -41,7 +41,7 @@ pub struct UpstreamMetadata {
 const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
 
 /// How the client secret is sent to the token endpoint (RFC 6749 §2.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SecretTransport {
     Basic,
     Post,

@@ -65,7 +65,7 @@ fn shown(text: &str) -> String {
 /// What was asked for; or why nobody can sign in by it.
 pub type Result<T = (), E = UpstreamProblem> = core::result::Result<T, E>;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum UpstreamProblem {
     /// The user cancelled at the provider, or was refused.
     Cancelled,

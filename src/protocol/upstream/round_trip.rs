@@ -28,7 +28,7 @@ pub const COOKIE: usize = 3_500;
 /// behind ours.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
     pub linking: Option<Sid>,
@@ -86,7 +86,7 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ask {
     pub login: bool,
     /// The user must act: sign in anew, or choose their account where the provider does not take

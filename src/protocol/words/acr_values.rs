@@ -12,7 +12,7 @@ use super::reason::Reason;
 use super::session::LOCAL;
 use super::strength::Strength;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AcrValues {
     /// The provider to sign in with: known, enabled, allowed to the client, and not of another
     /// tenant.

@@ -226,7 +226,7 @@ named! {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClientAuthenticationMethod {
     /// `none`: a public client; it has nothing to prove with.
     None,
@@ -252,7 +252,7 @@ impl ClientAuthenticationMethod {
 }
 
 /// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub enum CodeBinding {
     /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
     Pkce,

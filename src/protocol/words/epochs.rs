@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The epochs that a code, a grant or a token of a user carries. It stands while each equals
 /// today's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Epochs {
     pub installation: i64,
     pub client: i64,
@@ -16,7 +16,7 @@ pub struct Epochs {
 }
 
 /// The epochs that a browser session carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionEpochs {
     pub installation: i64,
     pub user: i64,

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A block of addresses in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cidr {
     network: IpAddr,
     prefix: u8,

@@ -89,7 +89,7 @@ impl Sid {
 
 /// A grant's name: the UTC day of its absolute expiry (which names the partition) and 128 random
 /// bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrantId {
     pub day: Day,
     pub random: [u8; 16],
@@ -121,7 +121,7 @@ impl GrantId {
 }
 
 /// The name of a public key (RFC 7638): the SHA-256 over its required members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyThumbprint(pub [u8; 32]);
 
 impl KeyThumbprint {

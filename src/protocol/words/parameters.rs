@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::reason::Reason;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {

@@ -41,7 +41,7 @@ const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 const LOOPBACK_ADDRESSES: [&str; 2] = ["127.0.0.1", "[::1]"];
 
 /// A URI that is registered. Only the two `match_` functions make one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RedirectTarget {
     uri: String,
 }

@@ -143,7 +143,7 @@ impl ResponseMode {
 }
 
 /// The words of `prompt`. `none` cannot stand beside another word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prompts {
     pub none: bool,
     pub login: bool,

@@ -76,13 +76,13 @@ impl<'de> Deserialize<'de> for ScopeSet {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScopeKind {
     Identity,
     Resource,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LocalizedText {
     /// The text for every language that is not in `by_language`.
     pub plain: String,
@@ -120,7 +120,7 @@ pub fn is_language_tag(tag: &str) -> bool {
 }
 
 /// In the order in which a tag has them.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, PartialOrd)]
 enum SubtagKind {
     Language,
     ExtendedLanguage,

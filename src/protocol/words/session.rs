@@ -23,7 +23,7 @@ pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
 
 /// A signed-in user, and how they signed in: what a code remembers and every token of a grant
 /// repeats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
     pub sid: Option<Sid>,
@@ -51,7 +51,7 @@ impl SignIn {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     pub day: Day,
     pub sid: Sid,

@@ -15,7 +15,6 @@ use crate::http::Request;
 use gatepost_protocol::audit::audit_chain::{HEADS_TARGET, Head, heads_lines, untold};
 use gatepost_protocol::audit::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
 use gatepost_protocol::login::letters::Withheld;
-use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, Subject};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::reason::Reason;
@@ -114,14 +113,6 @@ impl App {
             detail: json!({"limit": why.as_str()}),
         };
         self.audit_failures.note(attempt, self.now());
-    }
-
-    pub fn note_factor(&self, kind: FactorKind) {
-        for (one, counter) in FactorKind::ALL.iter().zip(&self.factors_used) {
-            if *one == kind {
-                counter.raise();
-            }
-        }
     }
 
     /// Counts an attempt that was not looked at, because too many had failed before it.

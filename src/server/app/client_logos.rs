@@ -24,7 +24,7 @@ const FAILURE_KEPT: Duration = Duration::from_secs(600);
 /// A fetch is over by then. Until then nobody else begins one.
 const FETCHING: Duration = Duration::from_secs(10);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Logo {
     pub media_type: &'static str,
     pub bytes: Arc<[u8]>,

@@ -49,7 +49,7 @@ pub(super) struct Hashing {
 }
 
 /// Where a password comes from. Strangers wait in one line for each origin.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Origin {
     source: Source,
     /// The client that brings the password, by the `password` grant.

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::guesses::{Guesses, Source};
 use crate::config::Config;
-use crate::metrics::Counter;
+use crate::metrics::Counters;
 use crate::outbound::{Postman, Undelivered};
 use gatepost_protocol::login::letters::{MOST_OF_SOURCE, Withheld};
 use gatepost_protocol::login::sign_up::SignUpId;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant as Moment;
 use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::named::named;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::mutex::Mutex;
@@ -146,15 +147,21 @@ struct LetterLine {
     under_way: usize,
 }
 
+named! {
+    /// How a try ended, as `/metrics` calls it.
+    pub enum LetterTry {
+        Sent = "sent",
+        /// Failed, and will be tried again.
+        Failed = "failed",
+        GivenUp = "given_up",
+    }
+}
+
 /// For `/metrics`.
 #[derive(Debug, Default)]
 pub struct LetterTotals {
-    pub sent: Counter,
-    /// Failed, and will be tried again.
-    pub failed: Counter,
-    pub given_up: Counter,
-    /// In the order of `Withheld::ALL`.
-    pub withheld: [Counter; Withheld::ALL.len()],
+    pub tries: Counters<LetterTry>,
+    pub withheld: Counters<Withheld>,
 }
 
 /// How a try ended.
@@ -269,14 +276,6 @@ impl Letters {
     pub fn waiting(&self) -> u64 {
         let line = self.line.lock();
         (line.waiting.len() + line.under_way) as u64
-    }
-
-    pub fn note_withheld(&self, why: Withheld) {
-        for (one, counter) in Withheld::ALL.iter().zip(&self.counts.withheld) {
-            if *one == why {
-                counter.raise();
-            }
-        }
     }
 
     /// Waits until every letter that is due was tried, but not longer than until `ends`. What waits

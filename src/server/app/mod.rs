@@ -28,7 +28,7 @@ use crate::app::failure::Result;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
-use crate::metrics::Counter;
+use crate::metrics::{Counter, Counters};
 use crate::outbound::Outbound;
 use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
@@ -37,6 +37,7 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::upstream::metadata::UpstreamMetadata;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::named::named;
 use gatepost_store::clients::LongestLifetimes;
 use gatepost_store::clock::Clock;
 use gatepost_store::mutex::Mutex;
@@ -119,9 +120,8 @@ pub struct App {
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: Counter,
-    /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
-    pub factors_used: [Counter; FactorKind::ALL.len()],
-    pub logout_calls: LogoutCalls,
+    pub factors_used: Counters<FactorKind>,
+    pub logout_calls: Counters<LogoutCall>,
     pub bound_sessions: BoundSessionCounts,
     pub letters: Letters,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
@@ -151,13 +151,14 @@ pub enum Standing {
     NotReady(&'static str),
 }
 
-/// Back-channel logouts that this process made, counted for `/metrics`.
-#[derive(Debug, Default)]
-pub struct LogoutCalls {
-    pub told: Counter,
-    /// Failed, and will be called again.
-    pub failed: Counter,
-    pub given_up: Counter,
+named! {
+    /// How a back-channel logout that this process made ended, counted for `/metrics`.
+    pub enum LogoutCall {
+        Told = "told",
+        /// Failed, and will be called again.
+        Failed = "failed",
+        GivenUp = "given_up",
+    }
 }
 
 /// What browsers did about sessions that are bound to their key, counted for `/metrics`.
@@ -168,19 +169,8 @@ pub struct BoundSessionCounts {
     pub refreshed: Counter,
     pub challenged: Counter,
     pub refresh_refused: Counter,
-    /// Requests that did not show the key, in the order of `Skipped::ALL`.
-    pub unbound: [Counter; Skipped::ALL.len()],
-}
-
-impl LogoutCalls {
-    pub fn by_outcome(&self) -> [(&'static str, u64); 3] {
-        [
-            ("told", &self.told),
-            ("failed", &self.failed),
-            ("given_up", &self.given_up),
-        ]
-        .map(|(outcome, count)| (outcome, count.get()))
-    }
+    /// Requests that did not show the key.
+    pub unbound: Counters<Skipped>,
 }
 
 #[derive(Debug)]
@@ -263,8 +253,8 @@ impl App {
             extensions,
             doctor_nonces: Mutex::default(),
             dropped_identity_providers: Counter::default(),
-            factors_used: Default::default(),
-            logout_calls: LogoutCalls::default(),
+            factors_used: Counters::default(),
+            logout_calls: Counters::default(),
             bound_sessions: BoundSessionCounts::default(),
             letters: Letters::new(&config).map_err(LoadError::Unfit)?,
             outbound: Outbound::new(

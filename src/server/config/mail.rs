@@ -14,7 +14,7 @@ pub struct Mail {
 }
 
 /// What `GATEPOST_SMTP_URL` says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct SmtpServer {
     pub security: SmtpSecurity,
     pub user: Option<String>,
@@ -22,7 +22,7 @@ pub struct SmtpServer {
     pub port: u16,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum SmtpSecurity {
     /// TLS from the first byte (RFC 8314 §3.3).
     Tls,

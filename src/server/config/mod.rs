@@ -105,7 +105,7 @@ pub struct Listeners {
     pub admin: Option<SocketAddr>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum ListenAddress {
     /// An address and port; port 0 lets the system choose.
     Tcp(SocketAddr),
@@ -140,7 +140,7 @@ pub struct Brand {
 }
 
 /// Red, green and blue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Color(pub [u8; 3]);
 
 impl fmt::Display for Color {
@@ -150,7 +150,7 @@ impl fmt::Display for Color {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyDays {
     pub announce: u32,
     pub sign: u32,
@@ -170,7 +170,7 @@ pub struct NewPasswords {
 }
 
 /// Argon2id parameters (RFC 9106 §3.1).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Argon2Parameters {
     pub memory_kib: u32,
     pub passes: u32,
@@ -204,7 +204,7 @@ pub struct Limits {
 }
 
 /// One thing that is wrong, never with a secret in it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Problem {
     pub name: String,
     /// The rule that was broken; reads on after the name.

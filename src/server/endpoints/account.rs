@@ -24,7 +24,8 @@ use crate::endpoints::transaction::{InSession, own_page, unknown_action};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::account::{AccountProblem, Holdings, Outcome};
+use crate::pages::account::{Holdings, Outcome};
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
 use gatepost_protocol::authorize::consent::{Allowance, merged};
 use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
@@ -85,7 +86,7 @@ fn take(context: InSession<'_>) -> Result<Response> {
         _ => {}
     }
     if !context.has_form_token(Form::Account, "", &form) {
-        return change.problem(AccountProblem::SessionChanged);
+        return change.problem(FormProblem::SessionChanged);
     }
     match decision {
         // Somebody else may have begun this session: by a password alone, or by a code that was
@@ -169,12 +170,12 @@ impl<'a> Change<'a> {
     }
 
     /// Says what was not done.
-    fn problem(&self, problem: AccountProblem) -> Result<Response> {
+    fn problem(&self, problem: FormProblem) -> Result<Response> {
         self.answer(Outcome::Problem(problem))
     }
 
     /// The same, and why to the log.
-    fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response> {
+    fn refuse(&self, problem: FormProblem, reason: Reason) -> Result<Response> {
         let page = self.problem(problem)?;
         Ok(answers::noted(page, reason))
     }
@@ -286,7 +287,7 @@ fn end_session(change: Change<'_>) -> Result<Response> {
     change.answer(if ended {
         Outcome::SessionEnded
     } else {
-        Outcome::Problem(AccountProblem::NothingThere)
+        Outcome::Problem(FormProblem::NothingThere)
     })
 }
 
@@ -335,7 +336,7 @@ fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Respo
     if consents::find(&app.store, &current_session.user.sub, client_id)?.is_some() {
         app.store.confirm()?;
     }
-    change.problem(AccountProblem::NothingThere)
+    change.problem(FormProblem::NothingThere)
 }
 
 /// Changes the password, ends everything else of this person, and keeps this session under a new
@@ -367,12 +368,12 @@ fn change_password(change: Change<'_>) -> Result<Response> {
         Tried::Accepted(_) | Tried::Wrong { .. } => {
             let event = change.event("password_change_refused", &current_session.row.sid);
             audit_events::insert(&app.store, &event)?;
-            return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
+            return change.refuse(FormProblem::PresentPasswordWrong, Reason::WrongPassword);
         }
         Tried::Throttled(wait) => {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
-            let problem = AccountProblem::TooManyAttempts { minutes };
+            let problem = FormProblem::TooManyAttempts { minutes };
             let page = draw(change.context, 429, Some(Outcome::Problem(problem)))?;
             let page = answers::noted(page, Reason::TooManySignInFailures);
             return Ok(answers::retry_after(page, wait));
@@ -394,7 +395,7 @@ fn change_password(change: Change<'_>) -> Result<Response> {
     // Revoked or signed out while the hash was made: the next look will find no session.
     let Some(user_epoch) = changed else {
         app.store.confirm()?;
-        return change.problem(AccountProblem::SessionChanged);
+        return change.problem(FormProblem::SessionChanged);
     };
     let presentation = change.context.presentation();
     notices::send(app, &presentation, &user, AccountChange::Password);
@@ -419,20 +420,20 @@ struct Passwords<'a> {
     new: SecretText,
 }
 
-fn read_passwords(change: Change<'_>) -> Result<Passwords<'_>, Stopped<AccountProblem>> {
+fn read_passwords(change: Change<'_>) -> Result<Passwords<'_>, Stopped<FormProblem>> {
     let form = change.form;
     let typed = TypedPassword::of(form)?;
     let Some(current) = password_in(form, "present_password")? else {
-        return Err(Stopped::Refused(AccountProblem::PresentPasswordMissing));
+        return Err(Stopped::Refused(FormProblem::PresentPasswordMissing));
     };
     if typed.new == current {
-        return Err(Stopped::Refused(AccountProblem::NewPasswordIsPresent));
+        return Err(Stopped::Refused(FormProblem::NewPasswordIsPresent));
     }
     if let Some(problem) = typed.problem(change.context.app) {
         return Err(Stopped::Refused(problem));
     }
     let Some(username) = change.context.current_session.user.username.as_deref() else {
-        return Err(Stopped::Refused(AccountProblem::NothingThere));
+        return Err(Stopped::Refused(FormProblem::NothingThere));
     };
     Ok(Passwords {
         username,
@@ -456,10 +457,10 @@ impl<'a> TypedPassword<'a> {
     }
 
     /// What is wrong with it.
-    pub fn problem(&self, app: &App) -> Option<AccountProblem> {
+    pub fn problem(&self, app: &App) -> Option<FormProblem> {
         match app.password_rules.check(self.new) {
-            Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
-            Ok(()) if self.again != self.new => Some(AccountProblem::NewPasswordsDiffer),
+            Err(flaw) => Some(FormProblem::NewPasswordUnfit(flaw)),
+            Ok(()) if self.again != self.new => Some(FormProblem::NewPasswordsDiffer),
             Ok(()) => None,
         }
     }

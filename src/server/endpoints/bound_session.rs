@@ -192,11 +192,7 @@ pub fn judge(app: &App, request: &Request, session: &Session) -> Binding {
 /// Counts a request that did not show the key of its session. The audit log is told once an hour.
 pub fn note_refusal(app: &App, request: &Request, session: &Session) {
     let skipped = skipped(request);
-    for (one, counter) in Skipped::ALL.iter().zip(&app.bound_sessions.unbound) {
-        if *one == skipped {
-            counter.raise();
-        }
-    }
+    app.bound_sessions.unbound.raise(skipped);
     let an_hour_ago = app.now().minus(REFUSAL_NOTED_AFTER);
     if session.refused_at.is_some_and(|at| an_hour_ago < at) {
         return;

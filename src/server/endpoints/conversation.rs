@@ -45,7 +45,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_store::users::CurrentUser;
 
 /// Where a browser is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Page {
     Authorize,
     Login,

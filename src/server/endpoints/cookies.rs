@@ -18,7 +18,7 @@ const SESSION: &str = "session";
 const PRE_SESSION: &str = "browser";
 
 /// The handle in a session cookie: base64url of the partition's day (4 bytes) and 256 random bits.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SessionHandle {
     /// The partition of the session's row.
     pub day: Day,

@@ -22,7 +22,7 @@ const USE_NOTED_AFTER: Duration = Duration::from_secs(3_600);
 
 /// A live session: it has not ended or run out, its user exists and is enabled, and nothing was
 /// revoked since.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CurrentSession {
     /// The cookie's handle; ties forms to this session.
     pub handle: SessionHandle,
@@ -36,7 +36,6 @@ pub struct CurrentSession {
 }
 
 /// Whom the cookies of a request show.
-#[derive(Debug)]
 pub enum Presence {
     /// They show no session, or none that stands.
     Nobody,
@@ -47,7 +46,7 @@ pub enum Presence {
 }
 
 /// What the user allows the client of this request, as far as the session's look-up told.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum KnownConsent {
     Unread,
     /// Lapsed or not; `None` where there is none.

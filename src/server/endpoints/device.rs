@@ -19,7 +19,7 @@ use crate::endpoints::transaction::{self, AuthorizationTransaction, Opening};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::consent::UserCodeProblem;
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
 use gatepost_protocol::device::device_code::{
     DeviceAuthorizationRequest, PARAMETERS, PREFIX, SINGLE_PARAMETERS, UserCode,
@@ -64,7 +64,7 @@ fn draw(
     app: &App,
     request: &Request,
     code: Option<&UserCode>,
-    problem: Option<UserCodeProblem>,
+    problem: Option<FormProblem>,
 ) -> Response {
     let browser = Browser::of(&app.config, request);
     let presentation = Presentation::of(app, request);
@@ -95,15 +95,15 @@ fn take_code(app: &App, request: &Request) -> Result<Opening> {
     };
     let browser = cookies::pre_session(&app.config, request);
     if !forms::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
-        return again(UserCodeProblem::PageExpired, Reason::PageExpired);
+        return again(FormProblem::UserCodePageExpired, Reason::PageExpired);
     }
     if typed.is_none() {
-        return again(UserCodeProblem::Missing, Reason::UnknownUserCode);
+        return again(FormProblem::UserCodeMissing, Reason::UnknownUserCode);
     }
     // Counted before it is looked at, so that many at once cannot pass the limit.
     let source = Source::of(request.source);
     if let Err(wait) = count(app, source) {
-        let problem = UserCodeProblem::TooMany {
+        let problem = FormProblem::TooManyAttempts {
             minutes: answers::minutes(wait),
         };
         let page = draw(app, request, code.as_ref(), Some(problem));
@@ -114,7 +114,7 @@ fn take_code(app: &App, request: &Request) -> Result<Opening> {
         .clone()
         .and_then(|code| AuthorizationTransaction::to_device(app, code).transpose());
     let Some(transaction) = found else {
-        return again(UserCodeProblem::Wrong, Reason::UnknownUserCode);
+        return again(FormProblem::UserCodeWrong, Reason::UnknownUserCode);
     };
     app.user_code_failures.take_back(&source);
     app.user_code_failures_overall.take_back(&());

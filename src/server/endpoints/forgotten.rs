@@ -15,7 +15,7 @@ use crate::endpoints::transaction;
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::{Request, Response};
 use crate::pages;
-use crate::pages::forgotten::AskingProblem;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::words::mail_address;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::secret::SecretText;
@@ -42,7 +42,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
     }
 }
 
-fn draw(page: &TiedPage<'_>, name: &str, problem: Option<AskingProblem>) -> Response {
+fn draw(page: &TiedPage<'_>, name: &str, problem: Option<FormProblem>) -> Response {
     let back = page.address("/login");
     let markup = pages::forgotten::page(&page.form(Form::Forgotten), &back, name, problem);
     let response = answers::form_page(200, markup);
@@ -59,11 +59,11 @@ fn take(page: &TiedPage<'_>) -> Result<Response> {
     let typed = form.single("name")?.unwrap_or_default().trim();
     let shown = if is_a_name(typed) { typed } else { "" };
     if !page.matches(Form::Forgotten, &form) {
-        let again = draw(page, shown, Some(AskingProblem::PageExpired));
+        let again = draw(page, shown, Some(FormProblem::PageExpired));
         return Ok(answers::noted(again, Reason::PageExpired));
     }
     if typed.is_empty() {
-        return Ok(draw(page, "", Some(AskingProblem::Typed)));
+        return Ok(draw(page, "", Some(FormProblem::NameOrAddressMissing)));
     }
     if is_a_name(typed) {
         hand_over(page, typed);

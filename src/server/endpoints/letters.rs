@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
-use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
+use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, LetterTry, WaitingLetter};
 use crate::config::Config;
 use crate::endpoints::notices::withhold;
 use crate::endpoints::transaction::{self, AuthorizationTransaction};
@@ -76,7 +76,7 @@ fn send(app: &App, waiting: WaitingLetter, letter: &Letter) {
     let (outcome, thread) = app.letters.send(letter);
     match outcome {
         LetterOutcome::Sent(_) => {
-            app.letters.counts.sent.raise();
+            app.letters.counts.tries.raise(LetterTry::Sent);
             if let Err(error) = tell_sent(app, letter, &waiting.asked) {
                 let id = &waiting.asked.request_id;
                 log::warn!("request {id}: that a letter was sent is not in the audit log: {error}");
@@ -103,16 +103,15 @@ fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreErr
 }
 
 fn keep_or_give_up(app: &App, waiting: WaitingLetter, letter: &Letter, undelivered: &Undelivered) {
-    let counts = &app.letters.counts;
     let id = waiting.asked.request_id.clone();
     let subs = joined(", ", &letter.subs);
     let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
-    let (counter, what) = if goes_on {
-        (&counts.failed, "was not sent, and is tried again")
+    let (tried, what) = if goes_on {
+        (LetterTry::Failed, "was not sent, and is tried again")
     } else {
-        (&counts.given_up, "was not sent")
+        (LetterTry::GivenUp, "was not sent")
     };
-    counter.raise();
+    app.letters.counts.tries.raise(tried);
     log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
 }
 

@@ -30,8 +30,9 @@ use crate::endpoints::transaction::{
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::error::Problem;
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
-use crate::pages::login::{AskPasskey, LoginProblem, SignInForm};
+use crate::pages::login::{AskPasskey, SignInForm};
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use gatepost_protocol::authorize::interaction::Step;
 use gatepost_protocol::login::mail_link::{NOTE_PREFIX, PasswordSetNote};
@@ -157,7 +158,7 @@ fn take_stale(
         username: username.unwrap_or_default(),
         ..Drawn::default()
     };
-    let page = draw(context, drawn.with(LoginProblem::PageExpired));
+    let page = draw(context, drawn.with(FormProblem::PageExpired));
     Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
 }
 
@@ -207,9 +208,9 @@ fn by_password(context: RequestContext<'_>, form: &Parameters) -> Result<Taken> 
         (Some(username), Some(password)) => {
             return try_password(context, drawn, username, &SecretText::new(password));
         }
-        (None, Some(_)) => LoginProblem::UsernameMissing,
-        (Some(_), None) => LoginProblem::PasswordMissing,
-        (None, None) => LoginProblem::BothMissing,
+        (None, Some(_)) => FormProblem::UsernameMissing,
+        (Some(_), None) => FormProblem::PasswordMissing,
+        (None, None) => FormProblem::BothMissing,
     };
     Ok(Taken::Answer(draw(context, drawn.with(missing))))
 }
@@ -242,18 +243,18 @@ fn try_password(
         }
         Ok(PasswordOutcome::Wrong { user }) => {
             record_failure(app, request, transaction.client_id(), user.as_ref());
-            let page = draw(context, drawn.with(LoginProblem::WrongCredentials));
+            let page = draw(context, drawn.with(FormProblem::WrongCredentials));
             return Ok(Taken::Answer(answers::noted(page, Reason::WrongPassword)));
         }
         Ok(PasswordOutcome::Throttled(wait)) => {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
-            let problem = LoginProblem::TooManyAttempts { minutes };
+            let problem = FormProblem::TooManyAttempts { minutes };
             (problem, 429, Reason::TooManySignInFailures, wait)
         }
         // Whoever waited in line for too long has no time left for the database.
         Err(Failure::Busy | Failure::Unavailable(StoreError::Busy | StoreError::OutOfTime)) => {
-            (LoginProblem::Busy, 503, Reason::Unavailable, BUSY_FOR)
+            (FormProblem::SignInBusy, 503, Reason::Unavailable, BUSY_FOR)
         }
         Err(failure) => return Err(failure),
     };
@@ -290,12 +291,12 @@ pub fn after_failure(
             // Refused where meanwhile there is nothing left to choose from.
             transaction.ways_in()?;
             let problem = match problem {
-                UpstreamProblem::Cancelled => Some(LoginProblem::UpstreamCancelled),
-                UpstreamProblem::LoginRequired => Some(LoginProblem::UpstreamLoginRequired),
+                UpstreamProblem::Cancelled => Some(FormProblem::UpstreamCancelled),
+                UpstreamProblem::LoginRequired => Some(FormProblem::UpstreamLoginRequired),
                 UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
-                    Some(LoginProblem::UpstreamUnavailable)
+                    Some(FormProblem::UpstreamUnavailable)
                 }
-                UpstreamProblem::Unusable(_) => Some(LoginProblem::UpstreamUnusable),
+                UpstreamProblem::Unusable(_) => Some(FormProblem::UpstreamUnusable),
                 UpstreamProblem::NotBelieved(_) => None,
             };
             let drawn = Drawn {
@@ -320,14 +321,14 @@ pub fn after_failure(
 #[derive(Clone, Copy, Default)]
 pub struct Drawn<'a> {
     pub username: &'a str,
-    pub problem: Option<LoginProblem>,
+    pub problem: Option<FormProblem>,
     /// Whether they ticked the box to stay signed in, in a form that is drawn again. `None`: it
     /// shows what their session is.
     pub ticked: Option<bool>,
 }
 
 impl<'a> Drawn<'a> {
-    pub fn with(self, problem: LoginProblem) -> Drawn<'a> {
+    pub fn with(self, problem: FormProblem) -> Drawn<'a> {
         Drawn {
             problem: Some(problem),
             ..self
@@ -354,7 +355,7 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
     };
     // Of a passkey that was posted here: browsers may delete it.
     let signals = match drawn.problem {
-        Some(LoginProblem::PasskeyUnknown) => webauthn::unknown_passkey(app, context.request),
+        Some(FormProblem::PasskeyUnknown) => webauthn::unknown_passkey(app, context.request),
         _ => None,
     };
     let has_letters = app.letters.from().is_some() && choices.password;
@@ -394,11 +395,11 @@ pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
     let is_expired = says(context.request, EXPIRED);
     let problem = drawn
         .problem
-        .or(is_expired.then_some(LoginProblem::PageExpired))
-        .or(refused.map(|_| LoginProblem::KeyNotShown));
+        .or(is_expired.then_some(FormProblem::PageExpired))
+        .or(refused.map(|_| FormProblem::KeyNotShown));
     let page = pages::login::page(&form, purpose, &choices, shown, problem);
     let mut page = browser.carried_by(&app.config, answers::scripted_page(200, page));
-    if let (Some(LoginProblem::KeyNotShown), Some(refused)) = (problem, refused) {
+    if let (Some(FormProblem::KeyNotShown), Some(refused)) = (problem, refused) {
         page = answers::noted(page, Reason::UnboundRequest);
         page.note.detail = Some(bound_session::refusal_detail(context.request, &refused.row));
     }

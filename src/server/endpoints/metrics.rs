@@ -7,14 +7,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::app::letters::Letters;
-use crate::app::{App, BoundSessionCounts, LogoutCalls, Standing};
+use crate::app::{App, BoundSessionCounts, Standing};
 use crate::endpoints::answers;
 use crate::http::{Body, Request, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition};
 use crate::metrics::{Metrics, ServerStats};
-use gatepost_protocol::login::bound_session::Skipped;
-use gatepost_protocol::login::letters::Withheld;
-use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::token::dpop_proof::NONCE_HEADER;
 use gatepost_store::installation::table_sizes;
 
@@ -255,7 +252,7 @@ fn house(text: &mut Exposition, app: &App) {
         seconds(app.clock.skew_micros()),
     );
     factors(text, app);
-    logout_calls(text, &app.logout_calls);
+    logout_calls(text, app);
     letters(text, &app.letters);
     bound_sessions(text, &app.bound_sessions);
     text.single(
@@ -266,22 +263,21 @@ fn house(text: &mut Exposition, app: &App) {
 }
 
 fn factors(text: &mut Exposition, app: &App) {
-    let used = FactorKind::ALL.iter().zip(&app.factors_used);
     text.by_label(
         "gatepost_factors_used_total",
         "Second factors that signed somebody in, by kind.",
         "factor",
-        used.map(|(kind, count)| (kind.as_str(), count.get())),
+        app.factors_used.by_name(),
     );
 }
 
-fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
+fn logout_calls(text: &mut Exposition, app: &App) {
     text.by_label(
         "gatepost_backchannel_logouts_total",
         "Calls that told clients of a session's end; failed ones are repeated until they are given \
          up.",
         "outcome",
-        calls.by_outcome(),
+        app.logout_calls.by_name(),
     );
 }
 
@@ -291,24 +287,17 @@ fn letters(text: &mut Exposition, letters: &Letters) {
         "E-mails that wait to be sent, or are under way.",
         letters.waiting(),
     );
-    let totals = &letters.counts;
-    let outcomes = [
-        ("sent", &totals.sent),
-        ("failed", &totals.failed),
-        ("given_up", &totals.given_up),
-    ];
     text.by_label(
         "gatepost_letters_total",
         "E-mails by outcome; failed ones are repeated until they are given up.",
         "outcome",
-        outcomes.map(|(outcome, count)| (outcome, count.get())),
+        letters.counts.tries.by_name(),
     );
-    let withheld = Withheld::ALL.iter().zip(&totals.withheld);
     text.by_label(
         "gatepost_letters_withheld_total",
         "E-mails that were not sent, by the limit that kept them.",
         "limit",
-        withheld.map(|(limit, count)| (limit.as_str(), count.get())),
+        letters.counts.withheld.by_name(),
     );
 }
 
@@ -332,12 +321,11 @@ fn bound_sessions(text: &mut Exposition, counts: &BoundSessionCounts) {
             ("refused", counts.refresh_refused.get()),
         ],
     );
-    let skipped = Skipped::ALL.iter().zip(&counts.unbound);
     text.by_label(
         "gatepost_unbound_requests_total",
         "Requests of a bound session that did not show its key, by why the browser says so.",
         "skipped",
-        skipped.map(|(skipped, count)| (skipped.as_str(), count.get())),
+        counts.unbound.by_name(),
     );
 }
 

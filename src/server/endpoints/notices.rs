@@ -40,7 +40,7 @@ pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Erra
 
 /// Counts a letter that is not sent, and says so to the audit log.
 pub fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
-    app.letters.note_withheld(why);
+    app.letters.counts.withheld.raise(why);
     app.note_withheld_letter(asked, sub, why);
 }
 

@@ -24,8 +24,9 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::forms::{self, Form, require_form};
 use crate::http::{Method, Request, Response};
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::{Chrome, PageForm};
-use crate::pages::login::{LoginProblem, SignInFor};
+use crate::pages::login::SignInFor;
 use crate::registry::{RegisteredClient, Snapshot};
 use gatepost_protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, LandingPage,
@@ -452,7 +453,7 @@ pub enum Taken {
         provider: Option<String>,
     },
     /// That was no sign-in. The sign-in page says why.
-    NotSignedIn(LoginProblem, Reason),
+    NotSignedIn(FormProblem, Reason),
     /// They refuse what the device asks for.
     DeviceDenied,
     /// The page answers itself: it is drawn again, or what they came for is over.

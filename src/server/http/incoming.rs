@@ -15,7 +15,7 @@ pub const HEADER_COUNT_LIMIT: usize = 100;
 pub const HEADERS_LIMIT: usize = 48 * 1_024;
 
 /// How a connection goes on after an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Persistence {
     /// Nothing needs to be said: the HTTP/1.1 way.
     Open,

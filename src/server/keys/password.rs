@@ -30,7 +30,7 @@ impl Cost {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub enum PasswordVerdict {
     Right,

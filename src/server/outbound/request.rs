@@ -59,7 +59,7 @@ pub struct OutboundRequest<'a> {
     most_bytes: usize,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct OutboundAnswer {
     pub status: u16,
     pub content_type: Option<String>,
@@ -68,7 +68,7 @@ pub struct OutboundAnswer {
 }
 
 /// Why there is no answer. `Display` is for the log and for operators, never for strangers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum OutboundError {
     /// As many requests as may wait for that server, or for all servers, wait already: answer 503.
     Busy,

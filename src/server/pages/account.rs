@@ -7,9 +7,10 @@ use std::sync::Arc;
 use maud::{Markup, html};
 
 use crate::pages::consent::wording;
+use crate::pages::form_problem::{FormProblem, told};
 use crate::pages::frame::{
-    Account, PageForm, about, about_account, button, client_logo, done, field_problem, headed,
-    hidden, link_button, primary_button, script,
+    Account, PageForm, about, about_account, button, client_logo, done, headed, hidden,
+    link_button, primary_button, script,
 };
 use crate::pages::icons::{APPLICATION, PERSON, icon};
 use crate::pages::login::tenant_notice;
@@ -21,7 +22,6 @@ use crate::pages::texts::Texts;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::authorize::consent::Allowance;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
-use gatepost_protocol::login::password::PasswordFlaw;
 use gatepost_protocol::upstream::account::readable;
 use gatepost_protocol::upstream::choices::provider_of;
 use gatepost_protocol::upstream::claims::known_as;
@@ -81,93 +81,7 @@ pub enum Outcome<'a> {
     AddressLetterSent(&'a str),
     AddressChanged,
     NameChanged,
-    Problem(AccountProblem),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum AccountProblem {
-    /// The page was drawn for another session.
-    SessionChanged,
-    /// It had ended before.
-    NothingThere,
-    PresentPasswordMissing,
-    PresentPasswordWrong,
-    /// Too many wrong ones; whole minutes to wait, rounded up.
-    TooManyAttempts {
-        minutes: u32,
-    },
-    /// The new one is missing, too short, too long or much used.
-    NewPasswordUnfit(PasswordFlaw),
-    NewPasswordsDiffer,
-    NewPasswordIsPresent,
-    LastWayIn,
-    LinkedElsewhere,
-    LinkExpired,
-    /// They were sent to sign in anew, and the provider says that they did so before.
-    SignInTooOld,
-    LinkCancelled,
-    ProviderUnavailable,
-    ProviderUnusable,
-    LastFactor,
-    /// Of somebody without a password.
-    LastPasskey,
-    FactorImpossible,
-    FactorsChanged,
-    PasskeyNeeded,
-    AddressUnfit,
-    NameMissing,
-}
-
-impl AccountProblem {
-    /// The field that it concerns, and what it says.
-    pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
-        let (field, sentence) = match self {
-            AccountProblem::TooManyAttempts { minutes } => {
-                return (None, texts.wait(minutes));
-            }
-            AccountProblem::NewPasswordUnfit(flaw) => {
-                return (Some("new-password"), unfit(texts, flaw));
-            }
-            AccountProblem::PresentPasswordMissing => {
-                (Some("present-password"), texts.present_password_missing)
-            }
-            AccountProblem::PresentPasswordWrong => {
-                (Some("present-password"), texts.present_password_wrong)
-            }
-            AccountProblem::NewPasswordsDiffer => {
-                (Some("new-password-again"), texts.new_passwords_differ)
-            }
-            AccountProblem::NewPasswordIsPresent => {
-                (Some("new-password"), texts.new_password_is_present)
-            }
-            AccountProblem::SessionChanged => (None, texts.session_changed),
-            AccountProblem::NothingThere => (None, texts.nothing_there),
-            AccountProblem::LastWayIn => (None, texts.last_way_in),
-            AccountProblem::LinkedElsewhere => (None, texts.linked_elsewhere),
-            AccountProblem::LinkExpired => (None, texts.link_expired),
-            AccountProblem::SignInTooOld => (None, texts.sign_in_too_old),
-            AccountProblem::LinkCancelled => (None, texts.link_cancelled),
-            AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
-            AccountProblem::ProviderUnusable => (None, texts.upstream_unusable),
-            AccountProblem::LastFactor => (None, texts.last_factor),
-            AccountProblem::LastPasskey => (None, texts.last_passkey),
-            AccountProblem::FactorImpossible => (None, texts.factor_impossible),
-            AccountProblem::FactorsChanged => (None, texts.factors_changed),
-            AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
-            AccountProblem::AddressUnfit => (Some("new-address"), texts.address_unfit),
-            AccountProblem::NameMissing => (Some("new-name"), texts.name_missing),
-        };
-        (field, sentence.to_owned())
-    }
-}
-
-/// What is wrong with a new password, and what to do.
-fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
-    match flaw {
-        PasswordFlaw::TooShort(least) => texts.new_password_short.fill(&least.to_string()),
-        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long.to_owned(),
-        PasswordFlaw::TooCommon => texts.new_password_common.to_owned(),
-    }
+    Problem(FormProblem),
 }
 
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
@@ -254,10 +168,7 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
         Outcome::AddressChanged => done(texts.address_changed),
         Outcome::NameChanged => done(texts.name_changed),
-        Outcome::Problem(problem) => {
-            let (field, sentence) = problem.told(texts);
-            field_problem(texts, field, &sentence)
-        }
+        Outcome::Problem(problem) => told(texts, Some(problem)),
     }
 }
 
@@ -372,9 +283,9 @@ fn linking(texts: &Texts, form: &PageForm<'_>, provider: &IdentityProvider) -> M
     })
 }
 
-fn password(form: &PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
+fn password(form: &PageForm<'_>, username: &str, problem: Option<FormProblem>) -> Markup {
     let texts = form.chrome.texts;
-    let wrong = problem.and_then(|problem| problem.told(texts).0);
+    let wrong = problem.and_then(FormProblem::field);
     let present = PasswordField {
         name: "present_password",
         autocomplete: "current-password",
@@ -404,9 +315,9 @@ fn address(
     texts: &Texts,
     form: &PageForm<'_>,
     claims: &JsonObject,
-    problem: Option<AccountProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
-    let is_wrong = problem == Some(AccountProblem::AddressUnfit);
+    let is_wrong = problem == Some(FormProblem::AddressUnfit);
     let field = html! {
         label for="new-address" { (texts.new_address) }
         input #new-address type="email" name="new_address" required maxlength="254"
@@ -426,9 +337,9 @@ fn name(
     texts: &Texts,
     form: &PageForm<'_>,
     account: Account<'_>,
-    problem: Option<AccountProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
-    let is_wrong = problem == Some(AccountProblem::NameMissing);
+    let is_wrong = problem == Some(FormProblem::NameMissing);
     changing(
         form,
         "change_name",

@@ -3,9 +3,10 @@
 
 use maud::{Markup, html};
 
+use crate::pages::form_problem::{FormProblem, told};
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, button, client_links, client_logo,
-    document_with, field_problem, headed, primary_button, session_changed, submit,
+    document_with, headed, primary_button, session_changed, submit,
 };
 use crate::pages::icons::{WARNING, icon};
 use crate::pages::texts::Texts;
@@ -179,45 +180,18 @@ pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a 
     )
 }
 
-#[derive(Clone, Copy)]
-pub enum UserCodeProblem {
-    Missing,
-    /// No device waits under it: never, not any more, or not yet.
-    Wrong,
-    /// Too many wrong ones; whole minutes to wait, rounded up.
-    TooMany {
-        minutes: u32,
-    },
-    /// The form was of another browser, or too old.
-    PageExpired,
-}
-
-impl UserCodeProblem {
-    fn told(self, texts: &Texts) -> Markup {
-        let (field, sentence) = match self {
-            UserCodeProblem::Missing => (Some("user-code"), texts.device_code_missing),
-            UserCodeProblem::Wrong => (Some("user-code"), texts.device_code_wrong),
-            UserCodeProblem::TooMany { minutes } => {
-                return field_problem(texts, None, &texts.wait(minutes));
-            }
-            UserCodeProblem::PageExpired => (None, texts.device_page_expired),
-        };
-        field_problem(texts, field, sentence)
-    }
-}
-
 /// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address
 /// must be held against the device.
 pub fn user_code_page(
     form: &PageForm<'_>,
     user_code: &str,
-    problem: Option<UserCodeProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let texts = form.chrome.texts;
     let to_be_compared = !user_code.is_empty() && problem.is_none();
     let card = html! {
         p .lead { @if to_be_compared { (texts.device_compare) } @else { (texts.device_hint) } }
-        @if let Some(problem) = problem { (problem.told(texts)) }
+        (told(texts, problem))
         (form.of(&html! {
             (user_code_field(texts, user_code, problem))
             (submit(texts.device_continue))
@@ -226,11 +200,8 @@ pub fn user_code_page(
     headed(form.chrome, problem.is_some(), texts.device_title, &card)
 }
 
-fn user_code_field(texts: &Texts, typed: &str, problem: Option<UserCodeProblem>) -> Markup {
-    let is_wrong = matches!(
-        problem,
-        Some(UserCodeProblem::Missing | UserCodeProblem::Wrong)
-    );
+fn user_code_field(texts: &Texts, typed: &str, problem: Option<FormProblem>) -> Markup {
+    let is_wrong = problem.and_then(FormProblem::field) == Some("user-code");
     html! {
         div .field {
             label for="user-code" { (texts.device_code) }

@@ -6,64 +6,76 @@ use crate::pages::frame::{Chrome, back_to, button_to, headed, help, in_fours, we
 use crate::pages::texts::{Text, Texts};
 use gatepost_protocol::words::client::Client;
 
-#[derive(Clone, Copy)]
-pub enum Problem {
-    BadRequest,
-    /// 400: the operator may register the application.
-    NotRegistered,
-    /// 400: the way from the application took too long.
-    RequestExpired,
-    /// 400: somebody signed in by this address before.
-    RequestUsed,
-    /// 400: a page stood open too long. What it was for begins at the application.
-    PageExpired,
+/// A row is a problem, the status of its page, what happened, and what one can do.
+macro_rules! problems {
+    ($($(#[$doc:meta])* $problem:ident $status:literal: $heading:ident, $advice:ident;)*) => {
+        #[derive(Clone, Copy)]
+        pub enum Problem {
+            $($(#[$doc])* $problem,)*
+            TooManyRequests {
+                /// Whole minutes to wait, rounded up; at least 1.
+                minutes: u32,
+            },
+        }
+
+        impl Problem {
+            pub const fn status(self) -> u16 {
+                match self {
+                    $(Problem::$problem => $status,)*
+                    Problem::TooManyRequests { .. } => 429,
+                }
+            }
+
+            /// What happened, and what one can do.
+            fn told(self, texts: &Texts) -> (Text, String) {
+                match self {
+                    $(Problem::$problem => (texts.$heading, texts.$advice.to_owned()),)*
+                    Problem::TooManyRequests { minutes } => (
+                        texts.too_many_requests,
+                        texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
+                    ),
+                }
+            }
+        }
+    };
+}
+
+problems! {
+    BadRequest 400: bad_request, bad_request_advice;
+    /// The operator may register the application.
+    NotRegistered 400: bad_request, ask_operator;
+    /// The way from the application took too long.
+    RequestExpired 400: bad_request, request_expired;
+    /// Somebody signed in by this address before.
+    RequestUsed 400: bad_request, request_used;
+    /// A page stood open too long. What it was for begins at the application.
+    PageExpired 400: page_had_expired, page_had_expired_advice;
     /// The same; it begins with the code of a device.
-    DevicePageExpired,
+    DevicePageExpired 400: page_had_expired, page_had_expired_here;
     /// The same; no application asked for the sign-out.
-    LogoutPageExpired,
-    Forbidden,
-    /// 403: the page is for sessions that are bound to a key of their browser.
-    Unbound,
-    NotFound,
-    MethodNotAllowed,
-    TooLarge,
-    TooManyRequests {
-        /// Whole minutes to wait, rounded up; at least 1.
-        minutes: u32,
-    },
-    Internal,
-    Unavailable,
-    /// 400: nobody in this browser is on that way upstream, or any more.
-    RoundTripOver,
-    /// 400: a link of the operator's that was used, has expired, or is none.
-    LinkOver,
-    /// 400: what came from upstream is not believed.
-    NotBelieved,
-    /// 403: nobody here is who they are upstream.
-    NotProvisioned,
-    AccountDisabled,
-    /// 403: their account is of another tenant.
-    AccountElsewhere,
+    LogoutPageExpired 400: page_had_expired, page_had_expired_here;
+    Forbidden 403: forbidden, forbidden_advice;
+    /// The page is for sessions that are bound to a key of their browser.
+    Unbound 403: unbound_browser, unbound_browser_advice;
+    NotFound 404: not_found, not_found_advice;
+    MethodNotAllowed 405: method_not_allowed, method_not_allowed_advice;
+    TooLarge 413: too_large, too_large_advice;
+    Internal 500: internal, internal_advice;
+    Unavailable 503: unavailable, unavailable_advice;
+    /// Nobody in this browser is on that way upstream, or any more.
+    RoundTripOver 400: round_trip_over, round_trip_over_advice;
+    /// A link of the operator's that was used, has expired, or is none.
+    LinkOver 400: link_over, link_over_advice;
+    /// What came from upstream is not believed.
+    NotBelieved 400: not_believed, not_believed_advice;
+    /// Nobody here is who they are upstream.
+    NotProvisioned 403: not_provisioned, not_provisioned_advice;
+    AccountDisabled 403: account_disabled, account_disabled_advice;
+    /// Their account is of another tenant.
+    AccountElsewhere 403: account_elsewhere, account_elsewhere_advice;
 }
 
 impl Problem {
-    pub const fn status(self) -> u16 {
-        match self {
-            Problem::Forbidden
-            | Problem::Unbound
-            | Problem::NotProvisioned
-            | Problem::AccountDisabled
-            | Problem::AccountElsewhere => 403,
-            Problem::NotFound => 404,
-            Problem::MethodNotAllowed => 405,
-            Problem::TooLarge => 413,
-            Problem::TooManyRequests { .. } => 429,
-            Problem::Internal => 500,
-            Problem::Unavailable => 503,
-            _ => 400,
-        }
-    }
-
     /// The page of ours where the person can begin, where nothing else leads on.
     pub const fn begins_at(self) -> Option<&'static str> {
         match self {
@@ -82,42 +94,6 @@ impl Problem {
             Problem::LogoutPageExpired | Problem::Unbound => texts.sign_out,
             _ => texts.to_sign_in_page,
         }
-    }
-
-    /// What happened, and what one can do.
-    fn told(self, texts: &Texts) -> (&'static str, String) {
-        let (heading, advice) = match self {
-            Problem::TooManyRequests { minutes } => {
-                return (
-                    texts.too_many_requests,
-                    texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
-                );
-            }
-            Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
-            Problem::NotRegistered => (texts.bad_request, texts.ask_operator),
-            Problem::RequestExpired => (texts.bad_request, texts.request_expired),
-            Problem::RequestUsed => (texts.bad_request, texts.request_used),
-            Problem::PageExpired => (texts.page_had_expired, texts.page_had_expired_advice),
-            Problem::DevicePageExpired | Problem::LogoutPageExpired => {
-                (texts.page_had_expired, texts.page_had_expired_here)
-            }
-            Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
-            Problem::Unbound => (texts.unbound_browser, texts.unbound_browser_advice),
-            Problem::NotFound => (texts.not_found, texts.not_found_advice),
-            Problem::MethodNotAllowed => {
-                (texts.method_not_allowed, texts.method_not_allowed_advice)
-            }
-            Problem::TooLarge => (texts.too_large, texts.too_large_advice),
-            Problem::Internal => (texts.internal, texts.internal_advice),
-            Problem::Unavailable => (texts.unavailable, texts.unavailable_advice),
-            Problem::RoundTripOver => (texts.round_trip_over, texts.round_trip_over_advice),
-            Problem::LinkOver => (texts.link_over, texts.link_over_advice),
-            Problem::NotBelieved => (texts.not_believed, texts.not_believed_advice),
-            Problem::NotProvisioned => (texts.not_provisioned, texts.not_provisioned_advice),
-            Problem::AccountDisabled => (texts.account_disabled, texts.account_disabled_advice),
-            Problem::AccountElsewhere => (texts.account_elsewhere, texts.account_elsewhere_advice),
-        };
-        (heading, advice.to_owned())
     }
 }
 

@@ -3,25 +3,13 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, PageForm, about, button_to, headed, help, problem_notice};
-
-/// Why no letter was sent.
-#[derive(PartialEq, Eq)]
-pub enum AskingProblem {
-    /// What was typed is missing, or cannot be.
-    Typed,
-    /// The form token was of another page or browser.
-    PageExpired,
-}
+use crate::pages::form_problem::{FormProblem, told};
+use crate::pages::frame::{Chrome, PageForm, about, button_to, headed, help};
 
 /// The form posts `form_token` and `name`. `back` is the sign-in page.
-pub fn page(form: &PageForm<'_>, back: &str, name: &str, problem: Option<AskingProblem>) -> Markup {
+pub fn page(form: &PageForm<'_>, back: &str, name: &str, problem: Option<FormProblem>) -> Markup {
     let texts = form.chrome.texts;
-    let is_missing = problem == Some(AskingProblem::Typed);
-    let problem = problem.map(|problem| match problem {
-        AskingProblem::Typed => html! { a href="#name" { (texts.name_or_address_missing) } },
-        AskingProblem::PageExpired => html! { (texts.page_expired) },
-    });
+    let is_missing = problem == Some(FormProblem::NameOrAddressMissing);
     let fields = html! {
         div .field {
             label for="name" { (texts.name_or_address) }
@@ -39,7 +27,7 @@ pub fn page(form: &PageForm<'_>, back: &str, name: &str, problem: Option<AskingP
         form.chrome,
         texts.forgotten_title,
         texts.forgotten_hint,
-        problem.as_ref(),
+        problem,
         &form.of(&fields),
     )
 }
@@ -49,14 +37,11 @@ pub fn asking_page(
     chrome: Chrome<'_>,
     title: &str,
     hint: &str,
-    problem: Option<&Markup>,
+    problem: Option<FormProblem>,
     form: &Markup,
 ) -> Markup {
     let card = html! {
-        @match problem {
-            Some(problem) => (problem_notice(chrome.texts, &html! { p { (problem) } })),
-            None => p { (hint) },
-        }
+        @if problem.is_some() { (told(chrome.texts, problem)) } @else { p { (hint) } }
         (form)
         (help(chrome))
     };

@@ -75,7 +75,7 @@ pub fn submit(label: &str) -> Markup {
     html! { div .actions { button .primary type="submit" { (label) } } }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Account<'a> {
     /// What they are called: the `name` claim, else the user name.
     pub name: &'a str,

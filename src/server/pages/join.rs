@@ -3,22 +3,16 @@
 
 use maud::{Markup, html};
 
-use crate::pages::account::AccountProblem;
-use crate::pages::forgotten::{AskingProblem, asking_page};
-use crate::pages::frame::{PageForm, about, document_with, field_problem, help, submit};
+use crate::pages::forgotten::asking_page;
+use crate::pages::form_problem::{FormProblem, told};
+use crate::pages::frame::{PageForm, about, document_with, help, submit};
 use crate::pages::password_link::new_password;
 use crate::pages::texts::Texts;
-use gatepost_protocol::login::sign_up::may_be_called;
-use gatepost_protocol::registration::user::check_username;
 
 /// Asks for an address. The form posts `form_token` and `address`.
-pub fn address_page(form: &PageForm<'_>, address: &str, problem: Option<AskingProblem>) -> Markup {
+pub fn address_page(form: &PageForm<'_>, address: &str, problem: Option<FormProblem>) -> Markup {
     let texts = form.chrome.texts;
-    let is_unfit = problem == Some(AskingProblem::Typed);
-    let problem = problem.map(|problem| match problem {
-        AskingProblem::Typed => html! { a href="#address" { (texts.address_unfit) } },
-        AskingProblem::PageExpired => html! { (texts.session_changed) },
-    });
+    let is_unfit = problem == Some(FormProblem::JoinAddressUnfit);
     let fields = html! {
         div .field {
             label for="address" { (texts.email_address) }
@@ -33,46 +27,9 @@ pub fn address_page(form: &PageForm<'_>, address: &str, problem: Option<AskingPr
         form.chrome,
         texts.join_title,
         texts.join_hint,
-        problem.as_ref(),
+        problem,
         &form.of(&fields),
     )
-}
-
-#[derive(Clone, Copy)]
-pub enum JoinProblem {
-    UsernameMissing,
-    /// The rules of user names refuse it.
-    UsernameUnfit,
-    /// It reads as an address, and is another.
-    UsernameOfOthers,
-    UsernameTaken,
-    /// With the password, or with the form.
-    Other(AccountProblem),
-}
-
-impl JoinProblem {
-    /// What is wrong with the user name of somebody new with this address.
-    pub fn of_name(username: &str, address: &str) -> Option<JoinProblem> {
-        if check_username(username).is_err() {
-            Some(JoinProblem::UsernameUnfit)
-        } else if !may_be_called(username, address) {
-            Some(JoinProblem::UsernameOfOthers)
-        } else {
-            None
-        }
-    }
-
-    /// The field that it concerns, and what it says.
-    pub fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
-        let sentence = match self {
-            JoinProblem::UsernameMissing => texts.username_missing,
-            JoinProblem::UsernameUnfit => texts.username_unfit,
-            JoinProblem::UsernameOfOthers => texts.username_of_others,
-            JoinProblem::UsernameTaken => texts.username_taken,
-            JoinProblem::Other(problem) => return problem.told(texts),
-        };
-        (Some("username"), sentence.to_owned())
-    }
 }
 
 /// What was typed before.
@@ -88,17 +45,14 @@ pub fn page(
     form: &PageForm<'_>,
     address: &str,
     typed: Typed<'_>,
-    problem: Option<JoinProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let texts = form.chrome.texts;
-    let told = problem.map(|problem| problem.told(texts));
-    let wrong = told.as_ref().and_then(|(field, _)| *field);
+    let wrong = problem.and_then(FormProblem::field);
     let card = html! {
         h1 { (texts.join_title) }
         p .lead { (about(texts.join_address, address)) }
-        @if let Some((field, sentence)) = &told {
-            (field_problem(texts, *field, sentence))
-        }
+        (told(texts, problem))
         (form.of(&html! {
             (names(texts, typed, wrong))
             (new_password(form.chrome, wrong, wrong))

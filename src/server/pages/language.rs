@@ -19,7 +19,7 @@ const TRADITIONAL_CHINESE: [&str; 4] = ["zh-Hant", "zh-TW", "zh-HK", "zh-MO"];
 /// stand in `static/texts/<tag>.txt`.
 macro_rules! languages {
     ($($language:ident $tag:literal,)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum Language { $(#[doc = $tag] $language,)* }
 
         impl Language {

@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use crate::pages::form_problem::{FormProblem, told};
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, button, client_links, client_logo,
     document_with, done, field_problem, help, hidden, primary_button, problem_notice,
@@ -24,33 +25,6 @@ pub struct SignInFor<'a> {
     /// Who asked for the sign-in; none where the person came for their own account.
     pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
-}
-
-#[derive(Clone, Copy)]
-pub enum LoginProblem {
-    /// Unknown user, wrong password, disabled account: one text for all.
-    WrongCredentials,
-    /// The throttle of this account or source; whole minutes to wait, rounded up.
-    TooManyAttempts {
-        minutes: u32,
-    },
-    /// Too many passwords wait to be looked at.
-    Busy,
-    /// The form token was of another page, or the session it was drawn for is gone: drawn again.
-    PageExpired,
-    /// Their session is bound to a key that the request did not show.
-    KeyNotShown,
-    UsernameMissing,
-    PasswordMissing,
-    BothMissing,
-    /// They cancelled with the other service, or were refused there.
-    UpstreamCancelled,
-    UpstreamUnavailable,
-    UpstreamUnusable,
-    UpstreamLoginRequired,
-    PasskeyRefused,
-    /// Nobody has it.
-    PasskeyUnknown,
 }
 
 /// What the form says when it is drawn.
@@ -93,7 +67,7 @@ pub fn page(
     purpose: SignInFor<'_>,
     choices: &Choices,
     shown: SignInForm<'_>,
-    problem: Option<LoginProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let SignInForm {
         someone_else,
@@ -284,44 +258,32 @@ impl Asked {
     }
 }
 
-fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
-    let (field, sentence) = match problem {
-        LoginProblem::TooManyAttempts { minutes } => {
-            return field_problem(texts, None, &texts.wait(minutes));
-        }
-        LoginProblem::BothMissing => {
-            let both = html! {
+fn summary(texts: &Texts, asked: Asked, problem: FormProblem) -> Markup {
+    match problem {
+        FormProblem::BothMissing => problem_notice(
+            texts,
+            &html! {
                 ul {
                     li { a href="#username" { (asked.missing) } }
                     li { a href="#password" { (texts.password_missing) } }
                 }
-            };
-            return problem_notice(texts, &both);
+            },
+        ),
+        FormProblem::WrongCredentials => {
+            field_problem(texts, problem.field(), asked.wrong_credentials)
         }
-        LoginProblem::WrongCredentials => (Some("username"), asked.wrong_credentials),
-        LoginProblem::UsernameMissing => (Some("username"), asked.missing),
-        LoginProblem::PasswordMissing => (Some("password"), texts.password_missing),
-        LoginProblem::Busy => (None, texts.sign_in_busy),
-        LoginProblem::PageExpired => (None, texts.page_expired),
-        LoginProblem::KeyNotShown => (None, texts.key_not_shown),
-        LoginProblem::UpstreamCancelled => (None, texts.upstream_cancelled),
-        LoginProblem::UpstreamUnavailable => (None, texts.upstream_unavailable),
-        LoginProblem::UpstreamUnusable => (None, texts.upstream_unusable),
-        LoginProblem::UpstreamLoginRequired => (None, texts.upstream_login_required),
-        LoginProblem::PasskeyRefused | LoginProblem::PasskeyUnknown => {
-            (None, texts.passkey_refused)
-        }
-    };
-    field_problem(texts, field, sentence)
+        FormProblem::UsernameMissing => field_problem(texts, problem.field(), asked.missing),
+        _ => told(texts, Some(problem)),
+    }
 }
 
 fn fields(
     texts: &Texts,
     label: Text,
     shown: SignInForm<'_>,
-    problem: Option<LoginProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
-    use LoginProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
+    use FormProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
     let username_wrong = matches!(
         problem,
         Some(WrongCredentials | BothMissing | UsernameMissing)

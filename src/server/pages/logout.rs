@@ -38,7 +38,7 @@ pub fn page(
 }
 
 /// How a sign-out ends for the browser.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SignedOut {
     /// What the page loads unseen: the clients' pages that end their part of the session, and where
     /// (OpenID Connect Front-Channel Logout §2).

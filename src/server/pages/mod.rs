@@ -8,6 +8,7 @@ pub mod brand;
 pub mod consent;
 pub mod error;
 pub mod forgotten;
+pub mod form_problem;
 pub mod frame;
 pub mod icons;
 pub mod join;

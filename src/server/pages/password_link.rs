@@ -2,47 +2,36 @@
 
 use maud::{Markup, html};
 
-use crate::pages::account::{AccountProblem, Outcome, said};
+use crate::pages::form_problem::{FormProblem, told};
 use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with, submit};
-use crate::pages::second_factor::{FactorProblem, NewApp, factor_problem, setup};
-
-/// What was wrong with what the form brought.
-#[derive(Clone, Copy)]
-pub enum LinkProblem {
-    /// With the password, or with the form.
-    Password(AccountProblem),
-    /// With the app that is set up.
-    App(FactorProblem),
-}
+use crate::pages::second_factor::{NewApp, setup};
 
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
 pub fn page(
     form: &PageForm<'_>,
     username: &str,
-    problem: Option<LinkProblem>,
+    problem: Option<FormProblem>,
     new: Option<NewApp<'_>>,
 ) -> Markup {
     let texts = form.chrome.texts;
-    let (of_password, of_app) = match problem {
-        Some(LinkProblem::Password(problem)) => (Some(problem), None),
-        Some(LinkProblem::App(problem)) => (None, Some(problem)),
-        None => (None, None),
-    };
-    let wrong = of_password.and_then(|problem| problem.told(texts).0);
-    // Where the code of the app was wrong, the page begins there.
-    let first = of_app.is_none().then_some("new-password");
+    let wrong = problem.and_then(FormProblem::field);
+    // Where it was the app, the page begins there.
+    let is_of_app = matches!(
+        problem,
+        Some(FormProblem::CodeMissing | FormProblem::CodeWrong | FormProblem::FactorImpossible)
+    );
+    let first = (!is_of_app).then_some("new-password");
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
-        @if let Some(problem) = of_password { (said(texts, Outcome::Problem(problem))) }
-        (factor_problem(texts, of_app))
+        (told(texts, problem))
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden
                 readonly;
             (new_password(form.chrome, wrong, first))
             @if let Some(app) = new {
-                h2 { (texts.add_app_title) } (setup(texts, app, of_app))
+                h2 { (texts.add_app_title) } (setup(texts, app, problem))
             }
             (submit(texts.set_password))
         }))

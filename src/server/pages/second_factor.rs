@@ -8,9 +8,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
+use crate::pages::form_problem::{FormProblem, told};
 use crate::pages::frame::{
-    PageForm, about, button, described_by, field_problem, headed, hidden, in_fours, link_button,
-    primary_button, script, submit,
+    PageForm, about, button, described_by, headed, hidden, in_fours, link_button, primary_button,
+    script, submit,
 };
 use crate::pages::icons::{APP, PASSKEY, RECOVERY_CODES, icon};
 use crate::pages::login::{SignInFor, cancel, card};
@@ -20,36 +21,6 @@ use gatepost_protocol::login::second_factor::{FactorKind, to_base32};
 use gatepost_protocol::words::joined::joined;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::authenticators::Authenticator;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum FactorProblem {
-    CodeMissing,
-    CodeWrong,
-    /// Whole minutes to wait, rounded up.
-    TooManyAttempts {
-        minutes: u32,
-    },
-    PasskeyRefused,
-    /// User or session changed meanwhile, or the page was out of date.
-    Impossible,
-}
-
-/// Nothing where there is none.
-pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> Markup {
-    let Some(problem) = problem else {
-        return html! {};
-    };
-    let (field, sentence) = match problem {
-        FactorProblem::CodeMissing => (Some("code"), texts.second_factor_missing),
-        FactorProblem::CodeWrong => (Some("code"), texts.second_factor_wrong),
-        FactorProblem::TooManyAttempts { minutes } => {
-            return field_problem(texts, None, &texts.wait(minutes));
-        }
-        FactorProblem::PasskeyRefused => (None, texts.passkey_refused),
-        FactorProblem::Impossible => (None, texts.factor_impossible),
-    };
-    field_problem(texts, field, sentence)
-}
 
 /// What the page that asks for another factor takes.
 pub struct WantedFactor<'a> {
@@ -65,7 +36,7 @@ pub fn page(
     form: &PageForm<'_>,
     purpose: SignInFor<'_>,
     wanted: WantedFactor<'_>,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let texts = form.chrome.texts;
     let WantedFactor {
@@ -79,7 +50,7 @@ pub fn page(
         ("cancel", texts.cancel)
     };
     let ways = html! {
-        (factor_problem(texts, problem))
+        (told(texts, problem))
         @if takes_codes {
             (form.of(&html! {
                 (code(texts.second_factor_code, Some(texts.second_factor_hint), problem))
@@ -164,7 +135,7 @@ pub struct NewPasskeyPage<'a> {
 pub fn add_passkey_page(
     form: &PageForm<'_>,
     new: NewPasskeyPage<'_>,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let texts = form.chrome.texts;
     let card = html! {
@@ -189,7 +160,7 @@ pub fn passkey_link_page(
     form: &PageForm<'_>,
     username: &str,
     options: &str,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Markup {
     let texts = form.chrome.texts;
     let card = html! {
@@ -210,11 +181,11 @@ fn making_passkey(
     texts: &Texts,
     form: &PageForm<'_>,
     options: &str,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
     further: &Markup,
 ) -> Markup {
     html! {
-        (factor_problem(texts, problem))
+        (told(texts, problem))
         (without_passkey(texts))
         (by_passkey(form, options, &html! {
             (hidden("client_data", ""))
@@ -247,15 +218,11 @@ pub struct NewApp<'a> {
 
 /// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or
 /// `cancel`; on the account page that is a link back.
-pub fn add_app_page(
-    form: &PageForm<'_>,
-    new: NewApp<'_>,
-    problem: Option<FactorProblem>,
-) -> Markup {
+pub fn add_app_page(form: &PageForm<'_>, new: NewApp<'_>, problem: Option<FormProblem>) -> Markup {
     let texts = form.chrome.texts;
     let card = html! {
         @if new.is_required { p .lead { (texts.factor_required) } }
-        (factor_problem(texts, problem))
+        (told(texts, problem))
         (form.of(&html! {
             (setup(texts, new, problem))
             @if new.is_first { p .hint { (texts.ends_all_else) } }
@@ -282,7 +249,7 @@ fn add_app_buttons(texts: &Texts, form: &PageForm<'_>, new: NewApp<'_>) -> Marku
 }
 
 /// What sets an app up, in a form: `app` and `code`.
-pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
+pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FormProblem>) -> Markup {
     html! {
         p { (texts.scan_code) }
         @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
@@ -321,11 +288,8 @@ pub fn recovery_page(
     headed(form.chrome, false, texts.recovery_title, &card)
 }
 
-fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
-    let is_wrong = matches!(
-        problem,
-        Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong)
-    );
+fn code(label: &str, hint: Option<&str>, problem: Option<FormProblem>) -> Markup {
+    let is_wrong = problem.and_then(FormProblem::field) == Some("code");
     let descriptions = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
     html! {
         div .field {

@@ -9,22 +9,23 @@ use std::time::Duration;
 
 use serde_json::{Map, json};
 
-use super::account::{self, AccountProblem, Holdings, OfferedLink, Outcome};
-use super::consent::{self, UserCodeProblem};
+use super::account::{self, Holdings, OfferedLink, Outcome};
+use super::consent;
 use super::error::{self, Besides, Problem};
-use super::forgotten::{self, AskingProblem};
+use super::forgotten;
 use super::frame::{Account, Chrome, PageForm, form_post_page};
 use super::language::Language;
-use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
+use super::login::{self, AskPasskey, SignInFor, SignInForm};
 use super::logout::{self, SignedOut};
 use super::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
     assert_names_keep_the_structure, escaped,
 };
-use super::password_link::{self, LinkProblem};
-use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage, WantedFactor};
+use super::password_link;
+use super::second_factor::{self, NewApp, NewPasskeyPage, WantedFactor};
 use super::start;
 use crate::config::{Brand, Color};
+use crate::pages::form_problem::FormProblem;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -181,7 +182,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             "device code from the link",
             consent::user_code_page(&form, name, None),
         );
-        let wrong = Some(UserCodeProblem::Wrong);
+        let wrong = Some(FormProblem::UserCodeWrong);
         add(
             "device code after a problem",
             consent::user_code_page(&form, name, wrong),
@@ -194,7 +195,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         }
 
         let linked = Outcome::IdentityLinked(name);
-        let problem = Outcome::Problem(AccountProblem::PresentPasswordWrong);
+        let problem = Outcome::Problem(FormProblem::PresentPasswordWrong);
         for (page, outcome) in [
             ("account", None),
             ("account 0", Some(linked)),
@@ -203,16 +204,16 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             add(page, account_page(&form, &catalogue, &client, outcome));
         }
         let corp = &catalogue.identity_providers["corp"];
-        let unfit = AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon);
-        let unfit = Some(LinkProblem::Password(unfit));
+        let unfit = FormProblem::NewPasswordUnfit(PasswordFlaw::TooCommon);
+        let unfit = Some(unfit);
         add(
             "password link",
             password_link::page(&form, name, unfit, None),
         );
         for problem in [
             None,
-            Some(AskingProblem::Typed),
-            Some(AskingProblem::PageExpired),
+            Some(FormProblem::NameOrAddressMissing),
+            Some(FormProblem::PageExpired),
         ] {
             add(
                 "forgotten",
@@ -477,7 +478,7 @@ fn factor_pages(
         is_required: true,
         is_first: true,
     };
-    let wrong = Some(FactorProblem::CodeWrong);
+    let wrong = Some(FormProblem::CodeWrong);
     let wanted = WantedFactor {
         takes_codes: true,
         passkey: Some("{}"),
@@ -517,7 +518,7 @@ fn login_pages(
         password: false,
         ..several.clone()
     };
-    let login = |purpose, choices: &Choices, remember, problem: Option<LoginProblem>| {
+    let login = |purpose, choices: &Choices, remember, problem: Option<FormProblem>| {
         let someone_else = !choices.password;
         let passkey = choices.password.then_some(AskPasskey {
             action: TO_SECOND_FACTOR,
@@ -536,7 +537,7 @@ fn login_pages(
         };
         login::page(form, purpose, choices, shown, problem)
     };
-    let wrong = Some(LoginProblem::WrongCredentials);
+    let wrong = Some(FormProblem::WrongCredentials);
     add("login", login(purpose, &password, None, None));
     add(
         "login for the account",

@@ -39,7 +39,7 @@ struct Connection<T> {
     stage: Stage,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 enum Stage {
     /// A request of it is in a worker's hands.
     Served,
@@ -48,7 +48,7 @@ enum Stage {
     Ended,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Turn<T> {
     /// Serve it now, and then call [`Turns::next`].
     Now(T),

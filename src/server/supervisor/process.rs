@@ -36,7 +36,7 @@ const NOT_INHERITED: [&str; 6] = [
     "LISTEN_FDNAMES",
 ];
 
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq)]
 pub enum Stage {
     Starting,
     Serving,

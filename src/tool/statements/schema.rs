@@ -49,7 +49,7 @@ const INSERT: &str =
     "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
 
 /// How a statement of a level runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Manner {
     /// It makes an index beside those who read and write.
     Concurrently,
@@ -246,7 +246,7 @@ fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result {
     Ok(())
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Rehearsed {
     pub name: &'static str,
     pub took: Duration,

@@ -2,6 +2,8 @@
 
 use super::{Administrator, EXPLAIN, way_back};
 use crate::endpoints::not_found;
+use crate::pages::admin::AdminChrome;
+use crate::statements::admin_people::ActingAdmin;
 use gatepost_protocol::login::bound_session::REGISTERS_WITHIN;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::reason::Reason;
@@ -30,16 +32,31 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
         if administration.requires_bound_session && !context.current_session.is_bound() {
             return Ok(unbound(context));
         }
-        let roles = &context.transaction.snapshot.catalogue.roles;
+        let catalogue = &context.transaction.snapshot.catalogue;
+        let user = &context.current_session.user;
         let form = match request.method {
             Method::Post => Some(forms::read_post(app, request)?),
             _ => None,
         };
         let mut administrator = Administrator {
             context,
-            administration,
-            reach: &reach,
-            given_roles: &administration.roles_to_give(roles),
+            around: AdminChrome {
+                chrome: context.chrome(),
+                section: section_of(page),
+                administrator: user.called(),
+                ui_locales: context.transaction.ui_locales(),
+                catalogue,
+                reach: &reach,
+                given_roles: &administration.roles_to_give(&catalogue.roles),
+                by_letter: app.letters.from().is_some(),
+            },
+            acting: ActingAdmin {
+                store: &app.store,
+                admin: &user.sub,
+                reach: &reach,
+                given_roles: &administration.given_roles,
+                admin_role: &administration.role,
+            },
             page,
             form: form.as_ref(),
             undone: None,
@@ -49,15 +66,18 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
         if writes && !administrator.may_act() {
             return administrator.sign_in_anew();
         }
-        if administrator.is_undone()? {
-            let texts = administrator.texts();
-            administrator.undone = Some(match form {
-                Some(_) => texts.session_changed,
-                None => texts.sign_in_was_old,
-            });
-        }
+        administrator.undone = administrator.was_undone()?;
         answer(&administrator)
     })
+}
+
+/// Which one of the navigation a page belongs to.
+fn section_of(page: &str) -> &str {
+    match page.split(['/', '-']).next().unwrap_or_default() {
+        "" | "invite" => "people",
+        EXPLAIN => "applications",
+        section => section,
+    }
 }
 
 /// Says which browsers are let in. One that can comes in by itself once its session is bound: the

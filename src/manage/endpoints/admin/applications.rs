@@ -10,6 +10,7 @@ use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::{self, UsedClient};
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Result;
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::http::Response;
 
 /// Applications of one page.
@@ -20,7 +21,7 @@ impl Administrator<'_> {
         let app = self.context.app;
         let query = self.query()?;
         let after = query.bounded("after", parameters::CLIENT_ID)?;
-        let reach = self.reach;
+        let reach = self.around.reach;
         let limit = i64::try_from(MOST).unwrap_or(i64::MAX - 1) + 1;
         let mut rows =
             applications::list(&app.store, reach, None, after.unwrap_or_default(), limit)?;
@@ -32,7 +33,7 @@ impl Administrator<'_> {
             .iter()
             .filter_map(|used| within(app, used, reach))
             .collect();
-        Ok(self.shown(|around| list_page(around, &shown, next)))
+        Ok(scripted_page(200, list_page(self.around, &shown, next)))
     }
 
     /// `name` is the client's, as it stands in the path.
@@ -43,7 +44,7 @@ impl Administrator<'_> {
         if app.registry.client(&client_id)?.is_none() {
             return Err(not_found());
         }
-        let reach = self.reach;
+        let reach = self.around.reach;
         let used = applications::list(&app.store, reach, Some(&client_id), "", 1)?.pop();
         let found = used.and_then(|used| within(app, &used, reach));
         let found = found.ok_or_else(not_found)?;
@@ -68,7 +69,10 @@ impl Administrator<'_> {
             ..PeopleAsked::default()
         };
         let people = self.list_people(asked)?;
-        Ok(self.shown(|around| application_page(around, &found, grants, &people)))
+        Ok(scripted_page(
+            200,
+            application_page(self.around, &found, grants, &people),
+        ))
     }
 }
 

@@ -10,6 +10,7 @@ use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Result;
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::http::Response;
 
 /// How many events one page shows.
@@ -56,11 +57,11 @@ impl Administrator<'_> {
             before,
             are_others: is_usual || named.is_empty(),
             named: &named,
-            reach: self.reach,
+            reach: self.around.reach,
         };
         let _permit = self.survey()?;
         let most = i64::try_from(MOST + 1).unwrap_or(i64::MAX);
-        let mut found = audit_log::list(self.store(), &search, asked, most)?;
+        let mut found = audit_log::list(self.acting.store, &search, asked, most)?;
         let has_more = found.len() > MOST;
         found.truncate(MOST);
         let hours = first_day.0 * 24..now.hour();
@@ -68,9 +69,14 @@ impl Administrator<'_> {
             search,
             found: &found,
             has_more,
-            hours: &hourly_counts::counts(self.store(), self.reach, hours.start, hours.end - 1)?,
+            hours: &hourly_counts::counts(
+                self.acting.store,
+                self.around.reach,
+                hours.start,
+                hours.end - 1,
+            )?,
         };
-        Ok(self.shown(|around| audit_page(around, page)))
+        Ok(scripted_page(200, audit_page(self.around, page)))
     }
 }
 

@@ -4,6 +4,7 @@ use super::Administrator;
 use crate::pages::admin::explanation::explain_page;
 use gatepost_registrar::explanation::explain;
 use gatepost_server::app::failure::Result;
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::http::Response;
 
 impl Administrator<'_> {
@@ -14,11 +15,18 @@ impl Administrator<'_> {
         };
         let what = sent.single("what")?.filter(|_| self.undone.is_none());
         let explained = match what {
-            Some(what) => Some(explain(self.context.app, what, self.reach)?),
+            Some(what) => Some(explain(self.context.app, what, self.around.reach)?),
             None => None,
         };
         let form = self.page_form();
-        Ok(self
-            .shown(|around| explain_page(around, &form, self.undone.is_some(), explained.as_ref())))
+        Ok(scripted_page(
+            200,
+            explain_page(
+                self.around,
+                &form,
+                self.undone.is_some(),
+                explained.as_ref(),
+            ),
+        ))
     }
 }

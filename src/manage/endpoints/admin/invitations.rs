@@ -15,8 +15,8 @@ use super::links::LinkWay;
 use super::pasted_people::{note_held, read};
 use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
-    InviteForm, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page,
-    invite_several_page, invited_page,
+    InviteForm, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page, invite_several_page,
+    invited_page,
 };
 use crate::pages::admin::page_of;
 use crate::statements::admin_people::Person;
@@ -27,19 +27,18 @@ use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::{Failure, Result};
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::endpoints::cookies::SessionHandle;
 use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::http::{Request, Response};
 use gatepost_server::keys::random;
-use gatepost_server::pages::join::JoinProblem;
+use gatepost_server::pages::form_problem::FormProblem;
 use gatepost_store::StoreError;
 
 /// How many people one form can invite.
 const MOST_PEOPLE: usize = 200;
 /// Of their lines, in bytes.
 const LONGEST_TEXT: usize = 64 * 1_024;
-
-const TAKEN: InviteProblem = InviteProblem::Account(JoinProblem::UsernameTaken);
 
 /// People who were invited.
 struct Added {
@@ -51,7 +50,7 @@ struct Added {
 enum Adding {
     Done(Added),
     /// Nobody was added.
-    Refused(InviteProblem),
+    Refused(FormProblem),
 }
 
 /// Says which form it is, if it is sent again.
@@ -72,9 +71,8 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 impl Administrator<'_> {
     /// Shows the form for one person, or takes it.
     pub fn invite(&self) -> Result<Response> {
-        let undone = self.undone.map(InviteProblem::Undone);
         let Some(form) = self.form else {
-            return Ok(self.draw_invitation(&Newcomer::default(), "", undone));
+            return Ok(self.draw_invitation(&Newcomer::default(), "", self.undone));
         };
         let typed = Newcomer {
             username: form
@@ -86,9 +84,10 @@ impl Administrator<'_> {
         };
         let asked = form.single("tenant")?.unwrap_or_default();
         let role_gone = self.lost_role(&typed.details.roles);
-        let problem = undone
-            .or(role_gone.map(|_| InviteProblem::RoleGone))
-            .or(InviteProblem::of(&typed, self.around().by_letter));
+        let problem = self
+            .undone
+            .or(role_gone.map(|_| FormProblem::RoleGone))
+            .or(typed.problem(self.around.by_letter));
         if problem.is_some() {
             return Ok(self.draw_invitation(&typed, asked, problem));
         }
@@ -96,10 +95,10 @@ impl Administrator<'_> {
         let batch = form.bounded("batch", parameters::OTHER)?;
         let new = self.new_person(batch.unwrap_or(&new_batch()), asked, &typed);
         // People also sign in by address: that of somebody else is as good as taken.
-        let held = invitations::held(self.store(), tenant.as_ref(), &typed.names(), "")?;
+        let held = invitations::held(self.acting.store, tenant.as_ref(), &typed.names(), "")?;
         let held = match held.iter().find(|(_, name)| name.is_held) {
-            Some((name, _)) if *name == typed.username => Some(TAKEN),
-            Some(_) => Some(InviteProblem::AddressHeld),
+            Some((name, _)) if *name == typed.username => Some(FormProblem::UsernameTaken),
+            Some(_) => Some(FormProblem::AddressHeld),
             None => None,
         };
         let added = match self.add(tenant.as_ref(), slice::from_ref(&new), held)? {
@@ -125,7 +124,7 @@ impl Administrator<'_> {
         &self,
         typed: &Newcomer,
         tenant: &str,
-        problem: Option<InviteProblem>,
+        problem: Option<FormProblem>,
     ) -> Response {
         let drawn = InviteForm {
             typed,
@@ -134,16 +133,16 @@ impl Administrator<'_> {
             problem,
         };
         let form = self.page_form();
-        self.shown(|around| invite_page(around, &form, drawn))
+        scripted_page(200, invite_page(self.around, &form, drawn))
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
     fn tenant_of(&self, asked: &str) -> Result<Option<TenantName>> {
-        let tenant = match self.reach {
+        let tenant = match self.around.reach {
             [only] => only,
             _ => asked,
         };
-        if !self.reach.contains(&tenant) {
+        if !self.around.reach.contains(&tenant) {
             return Err(Failure::bad_request(Reason::UnknownTenant));
         }
         Ok((!tenant.is_empty()).then(|| TenantName::new(tenant)))
@@ -154,7 +153,7 @@ impl Administrator<'_> {
         newcomer.details.write(&mut claims);
         let until = &newcomer.details.until;
         let said = json!([
-            self.sub(),
+            self.acting.admin,
             batch,
             asked_tenant,
             newcomer.username,
@@ -179,9 +178,9 @@ impl Administrator<'_> {
         &self,
         tenant: Option<&TenantName>,
         new: &[NewPerson],
-        held: Option<InviteProblem>,
+        held: Option<FormProblem>,
     ) -> Result<Adding> {
-        let by_letter = self.around().by_letter;
+        let by_letter = self.around.by_letter;
         let events = new.iter().map(|new| {
             let roles = roles_of(&new.claims);
             let detail = json!({"link": true, "mail": by_letter, "new": {"role": roles}});
@@ -189,17 +188,17 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let is_added = held.is_none()
-            && match self.acting("").invite(tenant, new, &events) {
+            && match self.acting.invite(tenant, new, &events) {
                 Ok(()) => true,
                 Err(StoreError::Taken(_)) => false,
                 Err(error) => return Err(error.into()),
             };
         if !is_added {
             // By the same form, maybe, of which no standby heard.
-            self.store().confirm()?;
+            self.acting.store.confirm()?;
         }
         let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
-        let people = self.people(&subs, None)?;
+        let people = self.acting.find(&subs, None)?;
         if is_added || people.len() == new.len() {
             return Ok(Adding::Done(Added {
                 people,
@@ -209,19 +208,20 @@ impl Administrator<'_> {
         let roles = Vec::from_iter(new.iter().flat_map(|new| roles_of(&new.claims)));
         let problem = match held {
             Some(problem) => problem,
-            None if self.acting("").may_give(&roles)? => TAKEN,
-            None => InviteProblem::RoleGone,
+            None if self.acting.may_give(&roles)? => FormProblem::UsernameTaken,
+            None => FormProblem::RoleGone,
         };
         Ok(Adding::Refused(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
     pub fn invite_several(&self) -> Result<Response> {
-        let texts = self.texts();
+        let texts = self.around.texts;
         let new_batch = new_batch();
+        let undone = self.undone.map(|problem| problem.sentence(texts));
         let mut pasted = Pasted {
             batch: &new_batch,
-            complaint: self.undone,
+            complaint: undone.as_deref(),
             ..Pasted::default()
         };
         let Some(form) = self.form else {
@@ -232,7 +232,7 @@ impl Administrator<'_> {
         pasted.batch = form
             .bounded("batch", parameters::OTHER)?
             .unwrap_or(&new_batch);
-        let mut lines = read(pasted.text, self.around());
+        let mut lines = read(pasted.text, self.around);
         let unread = match lines.len() {
             0 => Some(texts.no_lines),
             many if many > MOST_PEOPLE || pasted.text.len() > LONGEST_TEXT => {
@@ -240,7 +240,7 @@ impl Administrator<'_> {
             }
             _ => None,
         };
-        pasted.complaint = self.undone.or(unread);
+        pasted.complaint = undone.as_deref().or(unread);
         if pasted.complaint.is_some() {
             return Ok(self.draw_pasted(pasted));
         }
@@ -251,16 +251,21 @@ impl Administrator<'_> {
         let new = Vec::from_iter(new);
         let has_own_mistakes = !is_good(&lines);
         let names = lines.iter().flat_map(|line| line.newcomer.names());
-        let held = invitations::held(self.store(), tenant.as_ref(), &Vec::from_iter(names), "")?;
+        let held = invitations::held(
+            self.acting.store,
+            tenant.as_ref(),
+            &Vec::from_iter(names),
+            "",
+        )?;
         note_held(&mut lines, &held, texts);
-        let held = (!is_good(&lines)).then_some(TAKEN);
+        let held = (!is_good(&lines)).then_some(FormProblem::UsernameTaken);
         let added = match held {
             Some(problem) if has_own_mistakes => Adding::Refused(problem),
             held => self.add(tenant.as_ref(), &new, held)?,
         };
         let problem = match added {
             Adding::Done(added) => return self.welcome(&added),
-            Adding::Refused(problem) => problem.told(texts).1,
+            Adding::Refused(problem) => problem.sentence(texts),
         };
         pasted.complaint = Some(match held {
             Some(_) => texts.nobody_invited,
@@ -272,7 +277,7 @@ impl Administrator<'_> {
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
         let form = self.page_form();
-        self.shown(|around| invite_several_page(around, &form, pasted))
+        scripted_page(200, invite_several_page(self.around, &form, pasted))
     }
 
     /// Says who was invited, and passes their links on.
@@ -293,13 +298,13 @@ impl Administrator<'_> {
             }
             invited.push(one);
         }
-        Ok(self.shown(|around| invited_page(around, &invited)))
+        Ok(scripted_page(200, invited_page(self.around, &invited)))
     }
 
     /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may
     /// have seen one: who has not come yet gets another.
     fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool> {
-        let by_letter = self.around().by_letter;
+        let by_letter = self.around.by_letter;
         Ok(person.is_new() && (!is_again || self.notes_link(person, by_letter)?))
     }
 
@@ -308,7 +313,6 @@ impl Administrator<'_> {
     pub fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
         let sub = &person.found.user.sub;
         let event = self.event("link_made", sub, json!({"mail": by_letter}));
-        let acting = self.acting(&person.version);
-        Ok(acting.note(sub, &[], &event)?)
+        Ok(self.acting.note(person, &[], &event)?)
     }
 }

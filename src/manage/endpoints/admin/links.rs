@@ -45,7 +45,7 @@ impl Administrator<'_> {
 
     /// Passes a link on, and shows the page of the person, which says how.
     pub fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response> {
-        let around = self.around();
+        let around = self.around;
         let told = match way {
             LinkWay::Letter(to) => {
                 if !self.leave_letter(person, to)? {
@@ -65,7 +65,7 @@ impl Administrator<'_> {
     pub fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool> {
         let context = self.context;
         let language = context.chrome().texts.language;
-        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
+        let origin = LinkOrigin::ByAdministrator(self.acting.admin.clone());
         let by = context.current_session.user.called();
         let letter = letters::of_link(context.app, &person.found, to, language, origin, Some(by));
         let asked = notices::asked_by(context.app, &context.presentation());
@@ -75,7 +75,7 @@ impl Administrator<'_> {
 
     pub fn link_to_show(&self, person: &Person) -> String {
         let app = self.context.app;
-        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
+        let origin = LinkOrigin::ByAdministrator(self.acting.admin.clone());
         to_pass_on(
             app,
             &person.found,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::invitations::{InviteProblem, Newcomer, PastedLine};
+use crate::pages::admin::invitations::{Newcomer, PastedLine};
 use crate::pages::admin::person::PersonDetails;
 use crate::statements::invitations::HeldName;
 use gatepost_server::endpoints::forms::tidy;
@@ -98,8 +98,8 @@ fn read_line(number: usize, fields: &StringRecord, around: AdminChrome<'_>) -> P
     if line.newcomer.details.name.is_empty() {
         line.mistakes.push(texts.name_missing.to_owned());
     }
-    if let Some(problem) = InviteProblem::of(&line.newcomer, around.by_letter) {
-        line.mistakes.push(problem.told(texts).1);
+    if let Some(problem) = line.newcomer.problem(around.by_letter) {
+        line.mistakes.push(problem.sentence(texts));
     }
     let roles = &mut line.newcomer.details.roles;
     let called = field(3).split('|').map(str::trim);

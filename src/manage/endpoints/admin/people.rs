@@ -9,6 +9,7 @@ use crate::statements::people_list::{self, LookedAt, PeopleAsked, PeopleCursor};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters;
 use gatepost_server::app::failure::Result;
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;
 use gatepost_store::user_ends::TOLD_BEFORE;
@@ -36,7 +37,7 @@ impl Administrator<'_> {
         let text = |name| self.asked_for(name);
         let role = [text("role")?];
         let asked = PeopleAsked {
-            tenants: self.reach,
+            tenants: self.around.reach,
             typed: text("q")?.trim(),
             roles: (role != [""]).then_some(&role),
             state: text("state")?,
@@ -46,7 +47,7 @@ impl Administrator<'_> {
             page: "people",
             ..self.list_people(asked)?
         };
-        Ok(self.shown(|around| people_page(around, &page)))
+        Ok(scripted_page(200, people_page(self.around, &page)))
     }
 
     /// What the query has of that name; an empty text where it has none.
@@ -86,7 +87,7 @@ impl Administrator<'_> {
             let first = subs.first().cloned();
             (further, Some(first.unwrap_or(Subject::new(sub))))
         };
-        let people = self.people(&subs, asked.roles)?;
+        let people = self.acting.find(&subs, asked.roles)?;
         let now = self.context.app.now();
         Ok(PeoplePage {
             page: self.page,
@@ -115,7 +116,7 @@ impl Administrator<'_> {
 
     /// Members of roles are sorted by their names while they can all be counted.
     fn part(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part> {
-        let store = self.store();
+        let store = self.acting.store;
         let most = MOST_COUNTED + 1;
         // Of those in a state nobody knows how many there are.
         let is_countable = asked.state.is_empty();
@@ -152,22 +153,22 @@ impl Administrator<'_> {
             people_list::MOST_LOOKED_AT
         };
         let looked = if asked.roles.is_some() {
-            people_list::members(self.store(), asked, cursor, most)?
+            people_list::members(self.acting.store, asked, cursor, most)?
         } else {
-            people_list::everybody(self.store(), asked.tenants, cursor, asked.state, most)?
+            people_list::everybody(self.acting.store, asked.tenants, cursor, asked.state, most)?
         };
         let last = looked.last().filter(|one| one.is_cut);
         Ok(Part {
             further: last.map(|one| one.sub.clone()),
             subs: self.those_asked_for(looked, asked.state)?,
-            count: count.map(|count| counted(self.texts(), count)),
+            count: count.map(|count| counted(self.around.texts, count)),
             is_cut: false,
         })
     }
 
     /// Of those who were found, all of whom are known.
     fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part> {
-        let looked = people_list::find(self.store(), asked)?;
+        let looked = people_list::find(self.acting.store, asked)?;
         let is_cut = looked.iter().any(|one| one.is_cut);
         let mut subs = self.those_asked_for(looked, asked.state)?;
         let count = i64::try_from(subs.len()).unwrap_or(i64::MAX);
@@ -182,7 +183,7 @@ impl Administrator<'_> {
         Ok(Part {
             subs,
             further: None,
-            count: is_known.then(|| counted(self.texts(), count)),
+            count: is_known.then(|| counted(self.around.texts, count)),
             is_cut,
         })
     }
@@ -192,7 +193,7 @@ impl Administrator<'_> {
         let asked_for = looked.into_iter().filter(|one| one.is_asked_for);
         let mut subs = Vec::from_iter(asked_for.map(|one| one.sub));
         if state == LOCKED {
-            let locked = self.locked_out(&self.people(&subs, None)?)?;
+            let locked = self.locked_out(&self.acting.find(&subs, None)?)?;
             subs.retain(|sub| locked.contains(sub));
         }
         Ok(subs)

@@ -10,12 +10,12 @@ use super::Administrator;
 use super::links::LinkWay;
 use super::wrong_passwords;
 use crate::endpoints::{decoded, not_found};
-use crate::pages;
 use crate::pages::admin::person::{
-    PersonDetails, PersonView, WrongPasswords, dangerous_deeds, was_done,
+    PersonDetails, PersonView, WrongPasswords, asking_page, dangerous_deeds, gone_page,
+    person_page, was_done,
 };
 use crate::pages::admin::{Told, not_done};
-use crate::statements::admin_people::{ActingAdmin, Person, PersonChange};
+use crate::statements::admin_people::{Person, PersonChange};
 use crate::statements::{invitations, roles};
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::roles_of;
@@ -26,11 +26,12 @@ use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::app::letters::AccountChange;
-use gatepost_server::endpoints::answers;
+use gatepost_server::endpoints::answers::{self, scripted_page};
 use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::notices;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;
+use gatepost_server::pages::sign_ins::SignIns;
 use gatepost_server::pages::texts::Texts;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
@@ -58,16 +59,16 @@ impl Administrator<'_> {
     pub fn handle_person(&self, id: &str) -> Result<Response> {
         let subject = Subject::new(decoded(id)?);
         let form = self.form.filter(|_| self.undone.is_none());
-        let found = self.people(slice::from_ref(&subject), None)?.pop();
+        let found = self.person_of(&subject)?;
         let Some(person) = &found else {
             // It is told more to whoever posts a form that was drawn when somebody was there.
             form.ok_or_else(not_found)?;
-            return Ok(self.shown(pages::admin::person::gone_page));
+            return Ok(scripted_page(200, gone_page(self.around)));
         };
         if let Some(form) = form {
             let deed = Deed {
                 administrator: self,
-                texts: self.texts(),
+                texts: self.around.texts,
                 person,
                 user: &person.found.user,
                 form,
@@ -77,21 +78,25 @@ impl Administrator<'_> {
             return deed.take();
         }
         let asked = self.query()?.bounded("ask", parameters::OTHER)?;
-        let mut deeds = dangerous_deeds(self.texts()).into_iter();
+        let mut deeds = dangerous_deeds(self.around.texts).into_iter();
         let deed = deeds.find(|deed| asked == Some(deed.decision) && person.may_be_changed);
         if let Some(deed) = deed {
             let form = self.page_form();
-            return Ok(self
-                .shown(|around| pages::admin::person::asking_page(around, &form, person, &deed)));
+            return Ok(scripted_page(
+                200,
+                asking_page(self.around, &form, person, &deed),
+            ));
         }
-        let undone = self.undone.map(not_done);
+        let undone = self
+            .undone
+            .map(|problem| problem.sentence(self.around.texts));
+        let undone = undone.as_deref().map(not_done);
         self.draw_person(person, undone.as_ref(), None)
     }
 
     /// Whoever is out of reach is not there.
-    pub fn found_person(&self, subject: &Subject) -> Result<Person> {
-        let person = self.people(slice::from_ref(subject), None)?.pop();
-        person.ok_or_else(not_found)
+    fn person_of(&self, subject: &Subject) -> Result<Option<Person>> {
+        Ok(self.acting.find(slice::from_ref(subject), None)?.pop())
     }
 
     fn wrong_passwords(&self, person: &Person) -> Result<WrongPasswords> {
@@ -117,21 +122,25 @@ impl Administrator<'_> {
         let sessions = sessions::list_of_user(&app.store, &user.sub, MOST_SESSIONS)?;
         let tenants = [tenant_text(user.tenant.as_ref())];
         let roles = roles_of(&user.claims);
-        let language = self.texts().language.tag();
+        let language = self.around.texts.language.tag();
         let opened = roles::opened(&app.store, Some(&user.sub), &tenants, &roles, language)?;
         let view = PersonView {
             form: &self.page_form(),
             person,
             opened: &opened,
             factors: &factors,
-            sessions: &sessions,
-            bound_sessions: app.config.bound_sessions,
-            current_session: &current_session.row,
+            sign_ins: &SignIns {
+                catalogue: self.around.catalogue,
+                has_password: user.password_hash.is_some(),
+                current_session: &current_session.row,
+                sessions: &sessions,
+                bound_sessions: app.config.bound_sessions,
+            },
             wrong_passwords: self.wrong_passwords(person)?,
             told,
             typed,
         };
-        Ok(self.shown(|around| pages::admin::person::page(around, view)))
+        Ok(scripted_page(200, person_page(self.around, view)))
     }
 }
 
@@ -186,15 +195,14 @@ impl Deed<'_> {
     /// somebody else was faster, is told only where it holds for good.
     fn after(&self, done: bool) -> Result<Response> {
         if !done {
-            self.store().confirm()?;
+            self.acting.store.confirm()?;
         }
-        let person = self.found_person(&self.user.sub)?;
+        let person = self.person_of(&self.user.sub)?.ok_or_else(not_found)?;
         if done || self.was_done(&person)? {
             let told = Ok(was_done(self.texts, &person, self.decision));
             return self.draw_person(&person, Some(&told), None);
         }
-        let acting = self.administrator.acting("");
-        let sentence = if acting.may_give(&self.typed.roles)? {
+        let sentence = if self.acting.may_give(&self.typed.roles)? {
             self.texts.changed_meanwhile
         } else {
             self.texts.role_gone
@@ -212,7 +220,7 @@ impl Deed<'_> {
             "save" => self.typed == PersonDetails::stored(user),
             "let_try" => self.wrong_passwords(person)?.locked_until.is_none(),
             "end_session" => {
-                let store = self.store();
+                let store = self.acting.store;
                 let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
                 found.is_some_and(|session| session.ended_at.is_some())
             }
@@ -226,10 +234,6 @@ impl Deed<'_> {
         Ok(Sid::new(sent.unwrap_or_default()))
     }
 
-    fn acting(&self) -> ActingAdmin<'_> {
-        self.administrator.acting(&self.person.version)
-    }
-
     fn change(
         &self,
         ends_all: bool,
@@ -240,11 +244,12 @@ impl Deed<'_> {
     ) -> Result<Response> {
         let event = self.event(event, &user.sub, detail);
         let change = PersonChange {
+            version: &self.person.version,
             user,
             ends_all,
             drops_factors,
         };
-        let done = self.acting().change(change, &event)?;
+        let done = self.acting.change(change, &event)?;
         self.after(done)
     }
 
@@ -279,12 +284,11 @@ impl Deed<'_> {
 
     fn end_session(&self) -> Result<Response> {
         let sid = self.sid()?;
-        let sub = &self.user.sub;
         let event = AuditEvent {
             sid: Some(&sid),
-            ..self.event("session_ended", sub, json!({}))
+            ..self.event("session_ended", &self.user.sub, json!({}))
         };
-        let done = self.acting().end_session(sub, &sid, &event)?;
+        let done = self.acting.end_session(self.person, &sid, &event)?;
         self.after(done)
     }
 
@@ -362,7 +366,7 @@ impl Deed<'_> {
         let renames = self.form.was_sent("also_username")
             && user.username.as_deref() == Some(before)
             && !address.is_empty();
-        let store = self.store();
+        let store = self.acting.store;
         let sub = self.user.sub.as_str();
         let held = invitations::held(store, user.tenant.as_ref(), &[address], sub)?;
         if held.values().any(|address| address.is_held) {
@@ -401,7 +405,7 @@ impl Deed<'_> {
         }
         let event = self.event("lock_out_ended", sub, json!({}));
         let pardons = wrong_passwords::pardons(app, found, request.source);
-        let done = self.acting().note(sub, &pardons, &event)?;
+        let done = self.acting.note(self.person, &pardons, &event)?;
         self.after(done)
     }
 }

@@ -19,6 +19,7 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::clients_that_ask;
 use gatepost_server::app::failure::{Failure, Result};
+use gatepost_server::endpoints::answers::scripted_page;
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::{about, done};
 use gatepost_store::audit_events::EventAuthor;
@@ -27,15 +28,15 @@ impl Administrator<'_> {
     pub fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
         let after = self.query()?.bounded("after", parameters::CLIENT_ID)?;
         let _permit = self.survey()?;
-        let listed = self.acting("").roles(after.unwrap_or_default())?;
-        Ok(self.shown(|around| list_page(around, &listed, told)))
+        let listed = self.acting.roles(after.unwrap_or_default())?;
+        Ok(scripted_page(200, list_page(self.around, &listed, told)))
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
     pub fn handle_role(&self, name: &str) -> Result<Response> {
         let role = &*decoded(name)?;
         let told = match (self.undone, self.form) {
-            (Some(sentence), _) => Some(not_done(sentence)),
+            (Some(problem), _) => Some(not_done(&problem.sentence(self.around.texts))),
             (None, Some(form)) => Some(match form.single("decision")? {
                 Some("take") => self.take_role(role, form)?,
                 Some("delete") => match self.delete_role(role)? {
@@ -47,11 +48,17 @@ impl Administrator<'_> {
             (None, None) => None,
         };
         let asked_roles = &[role];
-        let language = self.texts().language.tag();
-        let opened = roles::opened(self.store(), None, self.reach, asked_roles, language)?;
-        let is_given = self.given_roles.iter().any(|given| given == role);
+        let language = self.around.texts.language.tag();
+        let opened = roles::opened(
+            self.acting.store,
+            None,
+            self.around.reach,
+            asked_roles,
+            language,
+        )?;
+        let is_given = self.around.given_roles.iter().any(|given| given == role);
         let asked = PeopleAsked {
-            tenants: self.reach,
+            tenants: self.around.reach,
             roles: Some(asked_roles),
             ..PeopleAsked::default()
         };
@@ -64,7 +71,7 @@ impl Administrator<'_> {
             opened: &opened,
             people: &people,
             is_given,
-            may_be_deleted: is_given && self.reach.contains(&""),
+            may_be_deleted: is_given && self.around.reach.contains(&""),
             told: told.as_ref(),
         };
         // Whoever takes the role from some of a page stays on it.
@@ -73,19 +80,19 @@ impl Administrator<'_> {
             ("after", self.asked_for("after")?),
         ];
         let mut form = self.page_form();
-        form.action = self.around().address_with(self.page, &place);
-        Ok(self.shown(|around| role_page(around, &form, view)))
+        form.action = self.around.address_with(self.page, &place);
+        Ok(scripted_page(200, role_page(self.around, &form, view)))
     }
 
     /// Takes it from all who were ticked, or from nobody.
     fn take_role(&self, role: &str, form: &Parameters) -> Result<Told> {
-        let texts = self.texts();
+        let texts = self.around.texts;
         let ticked: BTreeSet<&str> = form.all("person").collect();
         if ticked.is_empty() {
             return Ok(not_done(texts.nobody_ticked));
         }
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
-        let people = self.people(&subs, None)?;
+        let people = self.acting.find(&subs, None)?;
         let events = people.iter().map(|person| {
             let user = &person.found.user;
             let had = PersonDetails::stored(user).roles;
@@ -95,8 +102,8 @@ impl Administrator<'_> {
         });
         let events = Vec::from_iter(events);
         let versions = Vec::from_iter(people.iter().map(|person| person.version.as_str()));
-        if !self.acting("").take_role(role, &subs, &versions, &events)? {
-            self.store().confirm()?;
+        if !self.acting.take_role(role, &subs, &versions, &events)? {
+            self.acting.store.confirm()?;
             return Ok(not_done(texts.role_changed_meanwhile));
         }
         let names = people.iter().map(|person| person.found.user.called());
@@ -105,9 +112,9 @@ impl Administrator<'_> {
 
     /// In one transaction: where it cannot go, it stands with all of its people.
     fn delete_role(&self, role: &str) -> Result<Told> {
-        let texts = self.texts();
-        self.store().change_registry(|writer| {
-            for hindrance in self.acting("").hold_role(writer, role)? {
+        let texts = self.around.texts;
+        self.acting.store.change_registry(|writer| {
+            for hindrance in self.acting.hold_role(writer, role)? {
                 match hindrance.as_str() {
                     "" => {}
                     "setting" => return Ok(not_done(texts.role_in_setting)),
@@ -122,13 +129,13 @@ impl Administrator<'_> {
             }
             let request = self.context.request;
             writer.author = Some(EventAuthor {
-                by: json!({"by": "admin", "admin": self.sub()}),
+                by: json!({"by": "admin", "admin": self.acting.admin}),
                 source: request.source,
                 request_id: request.id.clone(),
             });
             unregister(writer, role)?;
             while take_role(writer, role)? > 0 {}
-            let name = self.around().role_name(role);
+            let name = self.around.role_name(role);
             Ok(Ok(done(about(texts.role_was_deleted, name))))
         })
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{LIST_RESPONSE, ScimRequest};
 use crate::scim::error::{ScimError, ScimType};
@@ -108,7 +108,7 @@ impl<'a> ListRequest<'a> {
     fn named(&self) -> Result<Response> {
         let ScimRequest { app, reach, .. } = self.asked;
         let all = scim_users::look_up(&app.store, reach, &self.filter, MOST_USERS)?;
-        let members = self.numbered(json!(all.len()));
+        let members = self.numbered(all.len());
         let skipped = usize::try_from(self.first - 1).unwrap_or(usize::MAX);
         let page: Vec<ScimUser> = all
             .into_iter()
@@ -126,7 +126,7 @@ impl<'a> ListRequest<'a> {
         };
         let total = scim_users::count(&app.store, reach)?;
         let page = scim_users::page(&app.store, reach, &start, self.count)?;
-        let members = self.numbered(json!(total));
+        let members = self.numbered(total);
         Ok(self.listed(&page, members))
     }
 
@@ -170,7 +170,7 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    fn numbered(&self, total: Value) -> JsonObject {
+    fn numbered(&self, total: impl Into<Value>) -> JsonObject {
         let mut members = JsonObject::new();
         members.set("totalResults", total);
         members.set("startIndex", self.first);

@@ -8,15 +8,14 @@ use crate::pages::admin::{AdminChrome, choice, table};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::words::mail_address::MailAddress;
-use gatepost_server::pages::account::AccountProblem;
+use gatepost_server::pages::form_problem::FormProblem;
 use gatepost_server::pages::frame::{
     PageForm, button_to, done, field_problem, hidden, problem_notice, submit,
 };
-use gatepost_server::pages::join::JoinProblem;
 use gatepost_server::pages::texts::Texts;
 
 /// Somebody who is to be invited.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Newcomer {
     pub username: String,
     pub details: PersonDetails,
@@ -27,45 +26,17 @@ impl Newcomer {
     pub fn names(&self) -> [&str; 2] {
         [&self.username, &self.details.address]
     }
-}
 
-#[derive(Clone, Copy)]
-pub enum InviteProblem {
-    Account(JoinProblem),
-    /// People sign in by their addresses, too.
-    AddressHeld,
-    /// What was typed for their end says nothing.
-    UntilUnfit,
-    /// A role was ticked that is not there any more.
-    RoleGone,
-    /// The form came of another session, or too late.
-    Undone(&'static str),
-}
-
-impl InviteProblem {
-    /// What is wrong with the address, the user name or the end of somebody.
-    pub fn of(newcomer: &Newcomer, by_letter: bool) -> Option<InviteProblem> {
-        let address = newcomer.details.address.as_str();
+    /// What is wrong with their address, their user name or their end.
+    pub fn problem(&self, by_letter: bool) -> Option<FormProblem> {
+        let address = self.details.address.as_str();
         let is_needed = by_letter || !address.is_empty();
-        let problem = if is_needed && MailAddress::parse(address).is_err() {
-            Some(JoinProblem::Other(AccountProblem::AddressUnfit))
-        } else {
-            JoinProblem::of_name(&newcomer.username, address)
-        };
-        let is_unfit = newcomer.details.valid_until().is_err();
-        let until = is_unfit.then_some(InviteProblem::UntilUnfit);
-        problem.map(InviteProblem::Account).or(until)
-    }
-
-    /// The field that it concerns, and what it says.
-    pub fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
-        match self {
-            InviteProblem::Account(problem) => problem.told(texts),
-            InviteProblem::AddressHeld => (Some("new-address"), texts.line_held.to_owned()),
-            InviteProblem::UntilUnfit => (Some("until"), texts.until_unfit.to_owned()),
-            InviteProblem::Undone(sentence) => (None, sentence.to_owned()),
-            InviteProblem::RoleGone => (Some("role-0"), texts.role_gone.to_owned()),
+        if is_needed && MailAddress::parse(address).is_err() {
+            return Some(FormProblem::AddressUnfit);
         }
+        let is_unfit = self.details.valid_until().is_err();
+        FormProblem::of_name(&self.username, address)
+            .or(is_unfit.then_some(FormProblem::UntilUnfit))
     }
 }
 
@@ -75,7 +46,7 @@ pub struct InviteForm<'a> {
     /// The one that was chosen.
     pub tenant: &'a str,
     pub batch: &'a str,
-    pub problem: Option<InviteProblem>,
+    pub problem: Option<FormProblem>,
 }
 
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
@@ -89,8 +60,7 @@ pub fn invite_page(around: AdminChrome<'_>, form: &PageForm<'_>, drawn: InviteFo
         batch,
         problem,
     } = drawn;
-    let told = problem.map(|problem| problem.told(texts));
-    let wrong = told.as_ref().and_then(|(field, _)| *field);
+    let wrong = problem.and_then(FormProblem::field);
     let is_wrong = |field: &str| (wrong == Some(field)).then_some("true");
     let described = |field: &str| is_wrong(field).map(|_| "problem");
     let PersonDetails {
@@ -101,8 +71,8 @@ pub fn invite_page(around: AdminChrome<'_>, form: &PageForm<'_>, drawn: InviteFo
     } = &typed.details;
     let card = html! {
         p .lead { (invite_hint(around)) }
-        @if let Some((field, sentence)) = &told {
-            (field_problem(texts, field.or(Some("username")), sentence))
+        @if let Some(problem) = problem {
+            (field_problem(texts, wrong.or(Some("username")), &problem.sentence(texts)))
         }
         (form.of(&html! {
             (hidden("batch", batch))
@@ -155,7 +125,7 @@ fn tenant_field(around: AdminChrome<'_>, chosen: &str) -> Markup {
 }
 
 /// A pasted line: who is in it, and what is wrong with it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct PastedLine {
     /// From one on.
     pub number: usize,

@@ -180,11 +180,11 @@ impl<'a> AdminChrome<'a> {
 
     /// The way to what comes behind `after` in a list; nothing without one.
     pub fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
-        let Some(after) = after else {
-            return html! {};
-        };
-        let address = self.address_with(page, &[("after", after)]);
-        button_to(&address, self.texts.next_page)
+        html! {
+            @if let Some(after) = after {
+                (button_to(&self.address_with(page, &[("after", after)]), self.texts.next_page))
+            }
+        }
     }
 
     /// A whole page: the bar, and `card` below it.

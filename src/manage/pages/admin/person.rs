@@ -18,7 +18,6 @@ use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::valid_until;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::json::{JsonObject, Members};
-use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
@@ -45,10 +44,8 @@ pub struct PersonView<'a> {
     pub person: &'a Person,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
-    pub sessions: &'a [Session],
-    pub bound_sessions: bool,
-    /// The session of the administrator.
-    pub current_session: &'a Session,
+    /// Beside the session of the administrator.
+    pub sign_ins: &'a SignIns<'a>,
     pub wrong_passwords: WrongPasswords,
     /// What they may open by their roles.
     pub opened: &'a [Opened],
@@ -58,7 +55,7 @@ pub struct PersonView<'a> {
 }
 
 /// Name, address, end and roles, as they are stored or were typed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PersonDetails {
     pub name: String,
     pub address: String,
@@ -119,7 +116,7 @@ impl PersonDetails {
 /// with `name`, `address`, `until`, `also_username` and any number of `role` and `offered`,
 /// `end_session` with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`,
 /// `enable`.
-pub fn page(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+pub fn person_page(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
     let user = &view.person.found.user;
     let card = html! {
@@ -490,25 +487,19 @@ pub fn gone_page(around: AdminChrome<'_>) -> Markup {
 
 fn sign_ins(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.texts;
-    let drawn = SignIns {
-        catalogue: around.catalogue,
-        has_password: view.person.found.user.password_hash.is_some(),
-        current_session: view.current_session,
-        sessions: view.sessions,
-        bound_sessions: view.bound_sessions,
-    };
+    let sessions = view.sign_ins.sessions;
     html! {
         section aria-labelledby="sessions" {
             h2 #sessions { (texts.their_sign_ins) }
-            @if view.sessions.is_empty() { p .hint { (texts.none) } } @else {
+            @if sessions.is_empty() { p .hint { (texts.none) } } @else {
                 ul .items .sign-ins {
-                    @for (index, session) in view.sessions.iter().enumerate() {
+                    @for (index, session) in sessions.iter().enumerate() {
                         @let id = format!("session-{index}");
                         li {
                             @if view.person.may_be_changed {
                                 (of_person(view.form, view.person, &ending(texts, session, &id)))
                             }
-                            (drawn.one(texts, session, &id))
+                            (view.sign_ins.one(texts, session, &id))
                         }
                     }
                 }

@@ -59,7 +59,7 @@ const KNOWN: [(&str, usize); 19] = [
 /// May be sent several times (RFC 8707 §2).
 const RESOURCE: &str = "resource";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     Client(ReturnPath),
     /// On the device page, for the device that shows this code (RFC 8628 §3.3).
@@ -72,7 +72,7 @@ pub enum Ending {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LandingPage {
     Account,
     Start,
@@ -109,7 +109,7 @@ pub struct AuthorizeRequest {
     pub received_at: Instant,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum AuthorizeError {
     /// There is no address to redirect to: the person gets an error page, HTTP 400.
     Page {
@@ -122,7 +122,7 @@ pub enum AuthorizeError {
 }
 
 /// Why a request that can be answered by redirect is refused.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct AuthorizeRefusal {
     pub code: AuthorizeErrorCode,
     pub reason: Reason,

@@ -10,7 +10,7 @@ use crate::words::reason::Reason;
 use crate::words::redirect_uri::RedirectTarget;
 use crate::words::response_type::{ResponseMode, ResponseType};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReturnPath {
     pub client_id: ClientId,
     pub to: RedirectTarget,

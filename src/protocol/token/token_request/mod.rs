@@ -48,7 +48,7 @@ pub const PARAMETERS: [&str; 22] = [
 pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
 
 /// The request of an authenticated client, for a grant that it may use.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum TokenRequest {
     AuthorizationCode(AuthorizationCodeRequest),
     RefreshToken(RefreshTokenRequest),
@@ -60,7 +60,7 @@ pub enum TokenRequest {
 }
 
 /// The authorization code grant (RFC 6749 §4.1.3). A `scope` is ignored.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct AuthorizationCodeRequest {
     pub code: SecretText,
     pub redirect_uri: String,
@@ -70,7 +70,7 @@ pub struct AuthorizationCodeRequest {
 
 /// `code_verifier`. An empty one is not the same as none: taking it for none has switched PKCE off
 /// in other providers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PresentedVerifier {
     Absent,
     Empty,
@@ -78,7 +78,7 @@ pub enum PresentedVerifier {
 }
 
 /// The client credentials grant (RFC 6749 §4.4.2).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct ClientCredentialsRequest {
     /// `None` asks for all scopes of the client.
     pub scope: Option<ScopeSet>,
@@ -86,7 +86,7 @@ pub struct ClientCredentialsRequest {
 }
 
 /// The refresh token grant (RFC 6749 §6).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct RefreshTokenRequest {
     pub refresh_token: SecretText,
     /// The scope of this answer's tokens; `None` asks for all that was granted.
@@ -95,7 +95,7 @@ pub struct RefreshTokenRequest {
 }
 
 /// The password grant (RFC 6749 §4.3.2).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct PasswordRequest {
     pub username: String,
     pub password: SecretText,
@@ -105,7 +105,7 @@ pub struct PasswordRequest {
 }
 
 /// The device code grant (RFC 8628 §3.4). A `scope` is ignored.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct DeviceCodeRequest {
     pub device_code: SecretText,
     pub resources: Vec<String>,

@@ -7,7 +7,8 @@ use crate::app::letters::Errand;
 use crate::endpoints::notices;
 use crate::endpoints::transaction::{InSession, unknown_action};
 use crate::http::Response;
-use crate::pages::account::{AccountProblem, Outcome};
+use crate::pages::account::Outcome;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::login::mail_link::{
     ADDRESS_LIFETIME, ADDRESS_PREFIX, AddressLink, address_hash,
 };
@@ -28,7 +29,7 @@ pub(super) fn ask_for(change: Change<'_>) -> Result<Response> {
     }
     let typed = change.form.single("new_address")?.unwrap_or_default();
     let Ok(to) = MailAddress::parse(typed.trim()) else {
-        return change.problem(AccountProblem::AddressUnfit);
+        return change.problem(FormProblem::AddressUnfit);
     };
     send_letter(change.context, &to);
     change.answer(Outcome::AddressLetterSent(to.as_str()))

@@ -13,8 +13,9 @@ use crate::endpoints::login::new_factor::{
 };
 use crate::endpoints::transaction::InSession;
 use crate::http::Response;
-use crate::pages::account::{AccountProblem, Outcome};
-use crate::pages::second_factor::{FactorProblem, factor_name};
+use crate::pages::account::Outcome;
+use crate::pages::form_problem::FormProblem;
+use crate::pages::second_factor::factor_name;
 use gatepost_protocol::login::second_factor::{FactorKind, tie};
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
@@ -33,7 +34,7 @@ pub(super) fn may_change(context: InSession<'_>) -> bool {
 
 /// Says that their passkey must be shown first.
 pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response> {
-    change.refuse(AccountProblem::PasskeyNeeded, Reason::PasskeyNeeded)
+    change.refuse(FormProblem::PasskeyNeeded, Reason::PasskeyNeeded)
 }
 
 fn recovery_page(context: InSession<'_>, codes: &[String]) -> Response {
@@ -74,7 +75,7 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response> {
         None => None,
     };
     match added {
-        Some(Added::Problem(FactorProblem::Impossible)) => refuse_factor(change),
+        Some(Added::Problem(FormProblem::FactorImpossible)) => refuse_factor(change),
         added => after(change, added, |problem| {
             let form = page_form(context);
             Ok(new_factor::app_page(context, &form, before, false, problem))
@@ -102,14 +103,14 @@ pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response> {
 }
 
 fn refuse_factor(change: Change<'_>) -> Result<Response> {
-    change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible)
+    change.refuse(FormProblem::FactorImpossible, Reason::FactorImpossible)
 }
 
 /// What the person sees once a factor was added; or the page that adds one, if none was.
 fn after(
     change: Change<'_>,
     added: Option<Added>,
-    page: impl FnOnce(Option<FactorProblem>) -> Result<Response>,
+    page: impl FnOnce(Option<FormProblem>) -> Result<Response>,
 ) -> Result<Response> {
     match added {
         None => page(None),
@@ -169,7 +170,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response> {
 }
 
 fn factors_changed(context: InSession<'_>) -> Result<Response> {
-    let response = draw_again(context, Outcome::Problem(AccountProblem::FactorsChanged))?;
+    let response = draw_again(context, Outcome::Problem(FormProblem::FactorsChanged))?;
     Ok(answers::noted(response, Reason::FactorImpossible))
 }
 
@@ -217,14 +218,14 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response> {
     let named = others.iter().position(|one| factor_name(one) == name);
     let Some(factor) = named.map(|at| others.remove(at)) else {
         app.store.confirm()?;
-        return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
+        return change.refuse(FormProblem::NothingThere, Reason::FactorImpossible);
     };
     let left = authenticators::strongest(&others);
     if current_session.user.password_hash.is_none() && left < Strength::PhishingResistant {
-        return change.refuse(AccountProblem::LastPasskey, Reason::LastFactor);
+        return change.refuse(FormProblem::LastPasskey, Reason::LastFactor);
     }
     if left < app.config.client_defaults.minimum_acr {
-        return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
+        return change.refuse(FormProblem::LastFactor, Reason::LastFactor);
     }
     let event = AuditEvent {
         detail: json!({"by": "user", "factor": factor.kind.as_str()}),
@@ -238,7 +239,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response> {
     };
     if !authenticators::remove(&app.store, user, removed, session, &event)? {
         app.store.confirm()?;
-        return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
+        return change.refuse(FormProblem::SessionChanged, Reason::FactorImpossible);
     }
     change.context.notify(AccountChange::FactorRemoved);
     draw_again(change.context, Outcome::FactorRemoved)

@@ -18,7 +18,8 @@ use crate::endpoints::upstream::callback::{Back, Identified, over};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::http::Response;
 use crate::pages;
-use crate::pages::account::{AccountProblem, OfferedLink, Outcome, provider_name};
+use crate::pages::account::{OfferedLink, Outcome, provider_name};
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
 use crate::registry::Snapshot;
 use gatepost_protocol::login::letters::verified_address;
@@ -45,7 +46,7 @@ pub(super) fn signed_in_anew(
     let outcome = if may_begin(context) {
         Outcome::SignedInAnew
     } else {
-        Outcome::Problem(AccountProblem::SignInTooOld)
+        Outcome::Problem(FormProblem::SignInTooOld)
     };
     was_sent.then_some(outcome)
 }
@@ -125,7 +126,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response> {
     let own = identities(app, &snapshot, current_session)?;
     let linkable = linkable(&snapshot, current_session, &own);
     if !linkable.iter().any(|provider| provider.name == name) {
-        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+        return change.refuse(FormProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
     if !may_begin(change.context) {
         return change.sign_in_anew();
@@ -152,14 +153,10 @@ fn not_arrived(
         reason,
     );
     let sentence = match problem {
-        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
-            AccountProblem::LinkCancelled
-        }
-        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
-            AccountProblem::ProviderUnavailable
-        }
+        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => FormProblem::LinkCancelled,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => FormProblem::ProviderUnavailable,
         UpstreamProblem::Unusable(_) | UpstreamProblem::NotBelieved(_) => {
-            AccountProblem::ProviderUnusable
+            FormProblem::UpstreamUnusable
         }
     };
     let mut response = draw(context, 200, Some(Outcome::Problem(sentence)))?;
@@ -217,7 +214,7 @@ fn ask(
                 Concerned::Provider(&provider.name),
                 reason,
             );
-            let problem = Outcome::Problem(AccountProblem::LinkedElsewhere);
+            let problem = Outcome::Problem(FormProblem::LinkedElsewhere);
             Ok(answers::noted(draw(context, 200, Some(problem))?, reason))
         }
         None => Ok(draw_question(context, provider, identity)),
@@ -271,7 +268,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
         .bounded("offer", parameters::HANDLE)?
         .unwrap_or_default();
     if !change.context.has_form_token(Form::Link, sealed, form) {
-        return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+        return change.refuse(FormProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
     let Some(SealedRequest {
@@ -284,10 +281,10 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
     match offer.judge(&current_session.row.sid, received_at, app.now()) {
         Ok(()) => {}
         Err(OfferProblem::OtherSession) => {
-            return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+            return change.refuse(FormProblem::SessionChanged, Reason::LinkOfAnotherSession);
         }
         Err(OfferProblem::Expired) => {
-            return change.refuse(AccountProblem::LinkExpired, Reason::LinkExpired);
+            return change.refuse(FormProblem::LinkExpired, Reason::LinkExpired);
         }
     }
     let snapshot = app.registry.snapshot();
@@ -296,7 +293,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
         .iter()
         .find(|one| one.name == offer.provider && one.authority() == offer.issuer);
     let Some(provider) = provider else {
-        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+        return change.refuse(FormProblem::ProviderUnavailable, Reason::LinkImpossible);
     };
     let new = Link {
         issuer: &offer.issuer,
@@ -314,10 +311,10 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
             change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
         }
         Linked::Taken(_) => change.refuse(
-            AccountProblem::LinkedElsewhere,
+            FormProblem::LinkedElsewhere,
             Reason::IdentityLinkedElsewhere,
         ),
-        Linked::Nothing => change.refuse(AccountProblem::SessionChanged, Reason::LinkSessionOver),
+        Linked::Nothing => change.refuse(FormProblem::SessionChanged, Reason::LinkSessionOver),
     }
 }
 
@@ -372,10 +369,10 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response> {
         provider,
     }) = &purpose
     else {
-        return change.problem(AccountProblem::NothingThere);
+        return change.problem(FormProblem::NothingThere);
     };
     if theirs != sub {
-        return change.problem(AccountProblem::NothingThere);
+        return change.problem(FormProblem::NothingThere);
     }
     let snapshot = app.registry.snapshot();
     // Of the providers by which this person could come in, offered here or not.
@@ -409,7 +406,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response> {
             let signed_out = answers::see_other(app.config.base_url.path_of("/logout"));
             Ok(cookies::remove_session(&app.config, signed_out))
         }
-        Unlinked::NotTheirs => change.problem(AccountProblem::NothingThere),
-        Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
+        Unlinked::NotTheirs => change.problem(FormProblem::NothingThere),
+        Unlinked::LastWayIn => change.refuse(FormProblem::LastWayIn, Reason::LastWayIn),
     }
 }

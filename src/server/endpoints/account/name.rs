@@ -7,7 +7,8 @@ use crate::app::failure::Result;
 use crate::endpoints::forms;
 use crate::endpoints::transaction::InSession;
 use crate::http::Response;
-use crate::pages::account::{AccountProblem, Outcome};
+use crate::pages::account::Outcome;
+use crate::pages::form_problem::FormProblem;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users;
 
@@ -19,7 +20,7 @@ pub fn change(change: Change<'_>) -> Result<Response> {
     } = change.context;
     let name = forms::tidy(change.form.single("new_name")?, 200);
     if name.is_empty() {
-        return change.problem(AccountProblem::NameMissing);
+        return change.problem(FormProblem::NameMissing);
     }
     let user = &current_session.user;
     if user.claims.get("name") != Some(&Value::from(name.as_str())) {
@@ -29,7 +30,7 @@ pub fn change(change: Change<'_>) -> Result<Response> {
         };
         if !users::change_name(&app.store, user, &current_session.row, &name, &event)? {
             app.store.confirm()?;
-            return change.problem(AccountProblem::SessionChanged);
+            return change.problem(FormProblem::SessionChanged);
         }
     }
     draw_again(change.context, Outcome::NameChanged)

@@ -17,8 +17,8 @@ use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;
-use crate::pages::account::AccountProblem;
-use crate::pages::join::{JoinProblem, Typed};
+use crate::pages::form_problem::FormProblem;
+use crate::pages::join::Typed;
 use gatepost_protocol::login::sign_up::JoinLink;
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, encode};
@@ -65,7 +65,7 @@ struct Joining<'a> {
 }
 
 impl Joining<'_> {
-    fn draw(&self, typed: Typed<'_>, problem: Option<JoinProblem>) -> Response {
+    fn draw(&self, typed: Typed<'_>, problem: Option<FormProblem>) -> Response {
         let page = self.page;
         let address = &self.link.address;
         let markup = pages::join::page(&page.form(Form::Join), address, typed, problem);
@@ -84,13 +84,13 @@ impl Joining<'_> {
         };
         let again = |problem| Ok(self.draw(typed, Some(problem)));
         if !self.page.matches(Form::Join, &form) {
-            return again(JoinProblem::Other(AccountProblem::SessionChanged));
+            return again(FormProblem::SessionChanged);
         }
         let password = TypedPassword::of(&form)?;
         let address = &self.link.address;
-        let missing = username.is_empty().then_some(JoinProblem::UsernameMissing);
-        let misnamed = missing.or_else(|| JoinProblem::of_name(username, address));
-        let unfit = || password.problem(app).map(JoinProblem::Other);
+        let missing = username.is_empty().then_some(FormProblem::UsernameMissing);
+        let misnamed = missing.or_else(|| FormProblem::of_name(username, address));
+        let unfit = || password.problem(app);
         if let Some(problem) = misnamed.or_else(unfit) {
             return again(problem);
         }
@@ -113,7 +113,7 @@ impl Joining<'_> {
             Ok(false) => is_over(self.page),
             Err(StoreError::Taken(_)) => {
                 app.store.confirm()?;
-                again(JoinProblem::UsernameTaken)
+                again(FormProblem::UsernameTaken)
             }
             Err(error) => Err(error.into()),
         }

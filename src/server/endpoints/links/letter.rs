@@ -13,7 +13,7 @@ use crate::endpoints::login::second_factor::{self, ask_at, posted_ticket, show_c
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::endpoints::transaction::{AuthorizationTransaction, RequestContext};
 use crate::http::Response;
-use crate::pages::second_factor::FactorProblem;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::login::mail_link::MailLink;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::strength::Strength;
@@ -75,11 +75,7 @@ impl FactorForm<'_> {
         }
     }
 
-    fn draw(
-        &self,
-        context: RequestContext<'_>,
-        problem: Option<FactorProblem>,
-    ) -> Result<Response> {
+    fn draw(&self, context: RequestContext<'_>, problem: Option<FormProblem>) -> Result<Response> {
         let ticket = second_factor::ticket(context.app, &self.found.user, self.page.tie());
         ask_at(
             context,
@@ -102,7 +98,7 @@ impl FactorForm<'_> {
                 Ok(_) => Ok(self.go_on()),
                 Err(stopped) => {
                     let reason = stopped.refusal()?;
-                    let page = self.draw(context, Some(FactorProblem::PasskeyRefused))?;
+                    let page = self.draw(context, Some(FormProblem::PasskeyRefused))?;
                     Ok(answers::noted(page, reason))
                 }
             },

@@ -16,7 +16,7 @@ use crate::endpoints::notices;
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::pages;
-use crate::pages::second_factor::FactorProblem;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::login::mail_link::address_hash;
 use gatepost_protocol::login::password_link::PasskeyLink;
 use gatepost_protocol::words::strength::Strength;
@@ -44,7 +44,7 @@ impl Link for PasskeyLink {
     }
 }
 
-fn draw(page: &TiedPage<'_>, user: &UserRow, problem: Option<FactorProblem>) -> Result<Response> {
+fn draw(page: &TiedPage<'_>, user: &UserRow, problem: Option<FormProblem>) -> Result<Response> {
     let Some(party) = webauthn::party(page.app) else {
         return Ok(over(page.presentation));
     };
@@ -67,7 +67,7 @@ fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response> {
     } = page;
     let form = forms::read_post(app, presentation.request)?;
     if !page.matches(Form::NewFactor, &form) {
-        return draw(page, user, Some(FactorProblem::Impossible));
+        return draw(page, user, Some(FormProblem::FactorImpossible));
     }
     let made = match new_factor::made(app, presentation.request, user, page.tie(), &form) {
         Ok(made) => made,
@@ -85,7 +85,7 @@ fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response> {
         Ok(true) => {}
         Ok(false) => return is_over(page),
         // Somebody's passkey already.
-        Err(StoreError::Taken(_)) => return draw(page, user, Some(FactorProblem::PasskeyRefused)),
+        Err(StoreError::Taken(_)) => return draw(page, user, Some(FormProblem::PasskeyRefused)),
         Err(error) => return Err(error.into()),
     }
     notices::send_of_replacement(app, presentation, user);

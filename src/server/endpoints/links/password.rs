@@ -19,8 +19,7 @@ use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::keys::password::PasswordVerdict;
 use crate::pages;
-use crate::pages::account::AccountProblem;
-use crate::pages::password_link::LinkProblem;
+use crate::pages::form_problem::FormProblem;
 use crate::pages::second_factor::NewApp;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::OnTheWay;
@@ -108,7 +107,7 @@ impl PasswordForm<'_> {
     }
 
     /// Draws it; with the app that it was drawn with before, where one is set up.
-    fn draw(&self, problem: Option<LinkProblem>, app_before: Option<&str>) -> Response {
+    fn draw(&self, problem: Option<FormProblem>, app_before: Option<&str>) -> Response {
         let page = self.page;
         let user = &self.found.user;
         let username = user.username.as_deref().unwrap_or_default();
@@ -132,20 +131,20 @@ impl PasswordForm<'_> {
         let again = |problem| Ok(self.draw(Some(problem), app_before));
         let typed = TypedPassword::of(&form)?;
         if !page.matches(Form::Password, &form) {
-            return again(LinkProblem::Password(AccountProblem::SessionChanged));
+            return again(FormProblem::SessionChanged);
         }
         if let Some(problem) = typed.problem(app) {
-            return again(LinkProblem::Password(problem));
+            return again(problem);
         }
         let mut added = None;
         if self.enrols {
             match new_factor::shown_right(app, user, &form) {
                 Ok(authenticator) => added = Some(authenticator),
-                Err(stopped) => return again(LinkProblem::App(stopped.refusal()?)),
+                Err(stopped) => return again(stopped.refusal()?),
             }
         }
         let Some(hash) = self.hash(&SecretText::new(typed.new))? else {
-            return again(LinkProblem::Password(AccountProblem::NewPasswordIsPresent));
+            return again(FormProblem::NewPasswordIsPresent);
         };
         match added {
             Some(authenticator) => self.enrol(authenticator, &hash),

@@ -11,7 +11,7 @@ use crate::endpoints::notices;
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::pages;
-use crate::pages::forgotten::AskingProblem;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::login::sign_up::SignUpId;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
@@ -38,7 +38,7 @@ impl Link for SignUp {
     }
 }
 
-fn ask(page: &TiedPage<'_>, address: &str, problem: Option<AskingProblem>) -> Response {
+fn ask(page: &TiedPage<'_>, address: &str, problem: Option<FormProblem>) -> Response {
     let markup = pages::join::address_page(&page.form(Form::SignUp), address, problem);
     let response = answers::form_page(200, markup);
     page.browser.carried_by(&page.app.config, response)
@@ -51,11 +51,11 @@ fn take(page: &TiedPage<'_>, id: SignUpId) -> Result<Response> {
     let parsed = MailAddress::parse(typed);
     let shown = if parsed.is_ok() { typed } else { "" };
     if !page.matches(Form::SignUp, &form) {
-        let again = ask(page, shown, Some(AskingProblem::PageExpired));
+        let again = ask(page, shown, Some(FormProblem::SessionChanged));
         return Ok(answers::noted(again, Reason::PageExpired));
     }
     let Ok(to) = parsed else {
-        return Ok(ask(page, "", Some(AskingProblem::Typed)));
+        return Ok(ask(page, "", Some(FormProblem::JoinAddressUnfit)));
     };
     let asked = notices::asked_by(app, &page.presentation);
     if !notices::is_withheld(app, &asked) {

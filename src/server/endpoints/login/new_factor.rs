@@ -21,8 +21,9 @@ use crate::endpoints::transaction::{InSession, unknown_action};
 use crate::http::{Body, Request, Response};
 use crate::keys::random;
 use crate::pages;
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
-use crate::pages::second_factor::{FactorProblem, NewApp, NewPasskeyPage, otpauth};
+use crate::pages::second_factor::{NewApp, NewPasskeyPage, otpauth};
 use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, RelyingParty, methods};
 use gatepost_protocol::login::second_factor::{
     FactorKind, OfferedApp, Typed, recovery_code, step_of, to_base32, typed, with_factor,
@@ -61,7 +62,7 @@ pub enum Added {
         handle: SessionHandle,
         recovery_codes: Vec<String>,
     },
-    Problem(FactorProblem),
+    Problem(FormProblem),
 }
 
 /// The secret as it is sealed in the database, with the user that it belongs to.
@@ -125,7 +126,7 @@ pub fn app_page(
     form: &PageForm<'_>,
     before: Option<&str>,
     is_required: bool,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Response {
     with_offer(context.app, &context.current_session.user, before, |new| {
         let new = NewApp {
@@ -143,14 +144,14 @@ pub fn shown_right(
     app: &App,
     user: &UserRow,
     form: &Parameters,
-) -> Result<Authenticator, Stopped<FactorProblem>> {
+) -> Result<Authenticator, Stopped<FormProblem>> {
     let now = app.now();
     let offered = form.bounded("app", parameters::HANDLE)?;
     let Some(offered) = offered.and_then(|text| standing_offer(app, user, text)) else {
-        return Err(Stopped::Refused(FactorProblem::Impossible));
+        return Err(Stopped::Refused(FormProblem::FactorImpossible));
     };
     let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
-        return Err(Stopped::Refused(FactorProblem::CodeMissing));
+        return Err(Stopped::Refused(FormProblem::CodeMissing));
     };
     let secret = SecretBytes::new(offered.secret);
     let step = match code {
@@ -158,7 +159,7 @@ pub fn shown_right(
         Typed::RecoveryCode(_) | Typed::Neither => None,
     };
     if step.is_none() {
-        return Err(Stopped::Refused(FactorProblem::CodeWrong));
+        return Err(Stopped::Refused(FormProblem::CodeWrong));
     }
     let sealed = sealed(app, &user.sub, secret.expose());
     Ok(Authenticator {
@@ -199,7 +200,7 @@ fn add(
                 .auth_time
                 .plus(FRESH_SIGN_IN + OFFER_LIFETIME)
     {
-        return Ok(Added::Problem(FactorProblem::Impossible));
+        return Ok(Added::Problem(FormProblem::FactorImpossible));
     }
     let is_first = !has_any(current_session);
     let codes = if is_first {
@@ -242,7 +243,7 @@ fn add(
     };
     if !added {
         app.store.confirm()?;
-        return Ok(Added::Problem(FactorProblem::Impossible));
+        return Ok(Added::Problem(FormProblem::FactorImpossible));
     }
     context.notify(AccountChange::FactorAdded);
     Ok(if is_first {
@@ -374,7 +375,7 @@ pub fn passkey_page(
     form: &PageForm<'_>,
     tie: [u8; 32],
     is_required: bool,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Result<Response> {
     let party = party(context.app).ok_or(Reason::FactorImpossible)?;
     let user = &context.current_session.user;
@@ -407,7 +408,7 @@ pub fn add_passkey(context: InSession<'_>, tie: [u8; 32], form: &Parameters) -> 
     let all = authenticators::list(&app.store, &current_session.user.sub, false)?;
     let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
     if passkeys.count() >= MOST_PASSKEYS {
-        return Ok(Added::Problem(FactorProblem::Impossible));
+        return Ok(Added::Problem(FormProblem::FactorImpossible));
     }
     let methods = methods(made.factor.backup_eligible == Some(true));
     add(context, made.factor, &methods, Some(&made.user_handle))
@@ -428,9 +429,9 @@ pub fn made(
     user: &UserRow,
     tie: [u8; 32],
     form: &Parameters,
-) -> Result<MadePasskey, Stopped<FactorProblem>> {
+) -> Result<MadePasskey, Stopped<FormProblem>> {
     let Some(party) = party(app) else {
-        return Err(Stopped::Refused(FactorProblem::PasskeyRefused));
+        return Err(Stopped::Refused(FormProblem::PasskeyRefused));
     };
     let client_data = decoded(form, "client_data", CLIENT_DATA)?;
     let object = decoded(form, "attestation_object", ATTESTATION)?;
@@ -445,11 +446,11 @@ pub fn made(
         Err(reason) => {
             let concerned = Concerned::User(&user.sub);
             app.note_failure(PASSKEY_REFUSED, request, None, concerned, reason);
-            return Err(Stopped::Refused(FactorProblem::PasskeyRefused));
+            return Err(Stopped::Refused(FormProblem::PasskeyRefused));
         }
     };
     if new.factors != user.factors {
-        return Err(Stopped::Refused(FactorProblem::Impossible));
+        return Err(Stopped::Refused(FormProblem::FactorImpossible));
     }
     let name = form.single("name")?.unwrap_or_default();
     let name: String = name

@@ -13,8 +13,7 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Result, Stopped};
 use crate::endpoints::answers;
 use crate::endpoints::transaction::{AuthorizationTransaction, Proof, RequestContext, Taken};
-use crate::pages::login::LoginProblem;
-use crate::pages::second_factor::FactorProblem;
+use crate::pages::form_problem::FormProblem;
 use gatepost_protocol::keys::jwt::PublicKey;
 use gatepost_protocol::login::passkey::{self, Passkey};
 use gatepost_protocol::login::second_factor::{FactorKind, Ticket, with_factor};
@@ -61,7 +60,7 @@ pub fn show(
 ) -> Result<Shown, Stopped<Reason>> {
     let judged = judge(context, ticket, ties, Answer::read(form)?);
     match &judged {
-        Ok(_) => context.app.note_factor(FactorKind::Passkey),
+        Ok(_) => context.app.factors_used.raise(FactorKind::Passkey),
         Err(Stopped::Failed(_)) => {}
         Err(Stopped::Refused(reason)) => {
             let (event, concerned) = match ticket {
@@ -80,13 +79,13 @@ pub fn show(
 fn refuse(context: RequestContext<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken> {
     let Some(ticket) = ticket else {
         let problem = if reason == Reason::PasskeyUnknown {
-            LoginProblem::PasskeyUnknown
+            FormProblem::PasskeyUnknown
         } else {
-            LoginProblem::PasskeyRefused
+            FormProblem::PasskeyRefused
         };
         return Ok(Taken::NotSignedIn(problem, reason));
     };
-    let page = ask(context, ticket, Some(FactorProblem::PasskeyRefused))?;
+    let page = ask(context, ticket, Some(FormProblem::PasskeyRefused))?;
     Ok(Taken::Answer(answers::noted(page, reason)))
 }
 

@@ -19,9 +19,9 @@ use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::transaction::{InSession, Proof, RequestContext, Taken, unknown_action};
 use crate::http::Response;
 use crate::pages;
+use crate::pages::form_problem::FormProblem;
 use crate::pages::frame::PageForm;
-use crate::pages::login::LoginProblem;
-use crate::pages::second_factor::{FactorProblem, WantedFactor};
+use crate::pages::second_factor::WantedFactor;
 use gatepost_protocol::authorize::interaction::{Step, Stronger};
 use gatepost_protocol::login::second_factor::{
     CodeLimit, FactorKind, MOST_CODES_OF_A_SOURCE, MOST_CODES_OF_AN_APP, TICKET_LIFETIME, Ticket,
@@ -115,7 +115,7 @@ pub fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
 pub(super) fn ask(
     context: RequestContext<'_>,
     ticket: &Ticket,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Result<Response> {
     ask_at(context, &context.action(PAGE), ticket, problem)
 }
@@ -125,7 +125,7 @@ pub fn ask_at(
     context: RequestContext<'_>,
     action: &str,
     ticket: &Ticket,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Result<Response> {
     let app = context.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
@@ -162,7 +162,7 @@ fn enrol(
     context: InSession<'_>,
     wanted: Strength,
     app_before: Option<&str>,
-    problem: Option<FactorProblem>,
+    problem: Option<FormProblem>,
 ) -> Result<Response> {
     let form = context.form(PAGE, Form::NewFactor);
     match wanted {
@@ -255,7 +255,7 @@ fn sealed_ticket(app: &App, form: &Parameters) -> Result<Option<Ticket>> {
 }
 
 fn expired() -> Taken {
-    Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
+    Taken::NotSignedIn(FormProblem::PageExpired, Reason::PageExpired)
 }
 
 fn decline(context: RequestContext<'_>) -> Result<Taken> {
@@ -340,7 +340,7 @@ fn with_code(ticket: &Ticket) -> Proof {
 
 /// A code that was not accepted.
 pub struct CodeRefusal {
-    pub problem: FactorProblem,
+    pub problem: FormProblem,
     /// How long nothing more is looked at.
     wait: Option<Duration>,
 }
@@ -350,7 +350,7 @@ impl CodeRefusal {
     pub fn answer(&self, page: Response) -> Response {
         match self.wait {
             Some(wait) => answers::turned_away(page, Reason::TooManyCodes, wait),
-            None if self.problem == FactorProblem::CodeMissing => page,
+            None if self.problem == FormProblem::CodeMissing => page,
             None => answers::noted(page, Reason::SecondFactorWrong),
         }
     }
@@ -364,7 +364,7 @@ pub fn show_code(
 ) -> Result<(), Stopped<CodeRefusal>> {
     let refusal = |problem, wait| Err(Stopped::Refused(CodeRefusal { problem, wait }));
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
-        return refusal(FactorProblem::CodeMissing, None);
+        return refusal(FormProblem::CodeMissing, None);
     };
     match try_code(context, found, code)? {
         CodeVerdict::Right => Ok(()),
@@ -379,12 +379,12 @@ pub fn show_code(
                 concerned,
                 reason,
             );
-            refusal(FactorProblem::CodeWrong, None)
+            refusal(FormProblem::CodeWrong, None)
         }
         CodeVerdict::TurnedAway(wait) => {
             context.app.note_turned_away(context.request);
             let minutes = answers::minutes(wait);
-            refusal(FactorProblem::TooManyAttempts { minutes }, Some(wait))
+            refusal(FormProblem::TooManyAttempts { minutes }, Some(wait))
         }
     }
 }
@@ -450,7 +450,7 @@ fn try_code(context: RequestContext<'_>, found: &CurrentUser, text: &str) -> Res
     if !spend(context, &found.user, kind, code)? {
         return Ok(CodeVerdict::Wrong);
     }
-    app.note_factor(kind);
+    app.factors_used.raise(kind);
     let wrong_passwords = counted_wrong(app, found, context.request.source);
     let counted: Vec<_> = counters.into_iter().map(|one| one.bucket).collect();
     sign_in_failures::take_back(&app.store, &counted, &wrong_passwords)?;

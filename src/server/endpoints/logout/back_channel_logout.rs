@@ -6,10 +6,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::{App, LogoutCall};
 use crate::endpoints::token::grants::issue;
-use crate::metrics::Counter;
 use crate::outbound::OutboundRequest;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::Result;
@@ -60,15 +59,16 @@ fn make(app: &App, call: &DueCall) {
     let DueCall {
         client_id, tries, ..
     } = call;
-    let counts = &app.logout_calls;
     let notified = notify(app, call);
     let counted = match &notified {
-        Ok(CallOutcome::Told) => Some(&counts.told),
+        Ok(CallOutcome::Told) => Some(LogoutCall::Told),
         Ok(CallOutcome::Failed | CallOutcome::Moot) => None,
-        Err(_) if *tries >= MOST_TRIES => Some(&counts.given_up),
-        Err(_) => Some(&counts.failed),
+        Err(_) if *tries >= MOST_TRIES => Some(LogoutCall::GivenUp),
+        Err(_) => Some(LogoutCall::Failed),
     };
-    counted.map(Counter::raise);
+    if let Some(counted) = counted {
+        app.logout_calls.raise(counted);
+    }
     let outcome = notified.unwrap_or_else(|problem| {
         log::warn!(
             "back-channel logout of client {} failed (try {tries} of {MOST_TRIES}): {problem}",
