@@ -9,8 +9,9 @@ use super::values::{column, tenant_text};
 use crate::Result;
 use gatepost_protocol::login::mail_link::MailLink;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 
-// The session that began is one of those two.
+// The session that began is one of those two. Later ones do not count: this may run a while after.
 const TAKE_NEW_BROWSER: &str = "
 INSERT INTO used_assertions (day, issuer, jti_hash)
 SELECT floor(extract(epoch FROM now()) / 86400)::int4 + 1, 'new browser ', :browser::bytea
@@ -18,7 +19,10 @@ FROM (SELECT :sub::text AS sub,
              jsonb_build_object('email', :address::text, 'email_verified', true) AS claims) AS h
 WHERE {address counts}
   AND (EXISTS (SELECT FROM user_uses o WHERE o.sub = :sub::text)
-       OR (SELECT count(*) FROM (SELECT FROM sessions s WHERE s.sub = :sub::text LIMIT 2) AS s) > 1)
+       OR (SELECT count(*) FROM (
+               SELECT FROM sessions s
+               WHERE s.sub = :sub::text AND s.created_at <= :signed_in_at::timestamptz
+               LIMIT 2) AS s) > 1)
 ON CONFLICT (day, issuer, jti_hash) DO NOTHING";
 
 /// Whether a user is told at this address of a sign-in that has begun its session: the address
@@ -28,11 +32,12 @@ pub fn take_new_browser(
     store: &Store,
     sub: &Subject,
     address: &str,
+    signed_in_at: Instant,
     browser: &[u8; 32],
 ) -> Result<bool> {
     let browser = &browser[..];
-    let taken = store.execute(bind!(TAKE_NEW_BROWSER, sub, address, browser))?;
-    Ok(taken == 1)
+    let bound = bind!(TAKE_NEW_BROWSER, sub, address, signed_in_at, browser);
+    Ok(store.execute(bound)? == 1)
 }
 
 const STANDS: &str = "SELECT f.stands FROM ({disowned}) AS f";

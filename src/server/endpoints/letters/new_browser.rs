@@ -56,7 +56,8 @@ pub fn write(
     let Some(to) = reached(&user.claims) else {
         return Ok(());
     };
-    if !disowned_sign_ins::take_new_browser(&app.store, &user.sub, to.as_str(), browser)? {
+    if !disowned_sign_ins::take_new_browser(&app.store, &user.sub, to.as_str(), asked.at, browser)?
+    {
         return Ok(());
     }
     let until = asked.at.plus(NEW_BROWSER_LIFETIME);
