@@ -141,7 +141,7 @@ const VALUES: &str = "
     event_previous='x' event_hashes=ARRAY['a','b','c']::bytea[] event_names='{a,b,c}' event_client_id=NULL event_source=NULL event_request_id=NULL
     event_detail='{}' event_sub=NULL event_sid=NULL event_ending='x' acr='1' amr='{pwd}' scopes='{openid,profile}'
     granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
-    auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0' confirmation=NULL bind_to=NULL
+    auth_time=now() created_at=now() signed_in_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0' confirmation=NULL bind_to=NULL
     reuse='false' window='30' letter='x' address='filled-8@example.com' domain=NULL roles='{}' uses='5' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
     kind='passkey' jti=sha256(int4send(4)) jti_hash=sha256('new') whom=sha256('whom')
     logouts=ARRAY[sha256('a'),sha256('b')] left_at=now() way=sha256('way') source='::1' user_agent='browser'
