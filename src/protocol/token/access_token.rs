@@ -111,7 +111,7 @@ impl AccessToken {
         self.user.is_none() && self.expires_at > self.issued_at.plus(a_day)
     }
 
-    /// `token_type`
+    /// `token_type` (RFC 6750 §6.1.1, RFC 9449 §5)
     pub fn token_type(&self) -> &'static str {
         match self.confirmation {
             Some(_) => "DPoP",

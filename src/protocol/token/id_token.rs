@@ -63,9 +63,6 @@ impl IdToken<'_> {
     }
 }
 
-/// RFC 6750 §6.1.1
-pub const BEARER: &str = "Bearer";
-
 pub struct TokenResponse {
     pub access_token: SecretText,
     pub token_type: &'static str,
