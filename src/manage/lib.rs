@@ -19,7 +19,7 @@ use gatepost_server::dispatch::route::{Audience, Route};
 const FORM: &str = "GET, HEAD, POST";
 
 pub const ROUTES: &[Route] = &[
-    Route::new(
+    Route::page(
         Exact("/admin"),
         "admin",
         FORM,
@@ -27,41 +27,41 @@ pub const ROUTES: &[Route] = &[
     ),
     Route {
         takes_long_body: Some(invitations::takes_long_body),
-        ..Route::new(Below("/admin/"), "admin", FORM, Named(admission::handle))
+        ..Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle))
     },
-    Route::new(
+    Route::program(
+        Nobody,
         Exact(REGISTRATION_EXPORT_PATH),
         "registration",
         "GET, HEAD",
         Plain(registration::export),
-    )
-    .for_programs(Nobody),
+    ),
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::new(
+        ..Route::program(
+            Nobody,
             Exact(registration::PLAN),
             "registration",
             "POST",
             Plain(registration::plan),
         )
-        .for_programs(Nobody)
     },
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::new(
+        ..Route::program(
+            Nobody,
             Exact(registration::APPLY),
             "registration",
             "POST",
             Plain(registration::apply),
         )
-        .for_programs(Nobody)
     },
     Route {
         // RFC 7644 §3.12.
         audience: Audience::ProgramWith(|status, description| {
             scim_endpoint::error_answer(&ScimError::plain(status, description))
         }),
-        ..Route::new(
+        ..Route::page(
             Below("/scim/v2/"),
             "scim",
             "GET, HEAD, POST, PUT, PATCH, DELETE",

@@ -61,12 +61,12 @@ impl Counter {
 
 /// A counter for each of a few kinds, which have names.
 #[derive(Debug)]
-pub struct Counters<K>(Vec<(&'static str, K, Counter)>);
+pub struct CountersByKind<K>(Vec<(&'static str, K, Counter)>);
 
-impl<K: Named> Default for Counters<K> {
-    fn default() -> Counters<K> {
+impl<K: Named> Default for CountersByKind<K> {
+    fn default() -> CountersByKind<K> {
         let kinds = K::CHOICES.iter();
-        Counters(
+        CountersByKind(
             kinds
                 .map(|(name, kind)| (*name, *kind, Counter::default()))
                 .collect(),
@@ -74,7 +74,7 @@ impl<K: Named> Default for Counters<K> {
     }
 }
 
-impl<K: Named + PartialEq> Counters<K> {
+impl<K: Named + PartialEq> CountersByKind<K> {
     pub fn raise(&self, raised: K) {
         for (_, kind, counter) in &self.0 {
             if *kind == raised {

@@ -1,7 +1,8 @@
 """Mail servers for tests: each keeps what it takes, and fails as it is told to.
 
 Each line of the input, `begin FOLDER PORT [CERTIFICATE KEY]` with tabs in between, begins one in a process of its own, and gets
-that process's id; `end ID` ends it. They are forked, since reading Python's libraries takes longer than all that a test sends.
+that process's id once it listens; `end ID` ends it, and gets how. What went wrong is the answer otherwise. They are forked, since
+reading Python's libraries takes longer than all that a test sends. All end with this process, when its input ends.
 
 The file FOLDER/mode says how it is, at each connection anew: `ok`, or one of the faults below. With a certificate it offers
 STARTTLS, and takes letters only after it, from USER with PASSWORD; `tls` begins with TLS. Each letter is a file FOLDER/N.eml
@@ -140,13 +141,13 @@ def protocol():
     )
 
 
-async def serve(listening):
-    await asyncio.get_running_loop().create_server(protocol, sock=listening, ssl=context if mode() == "tls" else None)
+async def serve(listening, begins_with_tls):
+    await asyncio.get_running_loop().create_server(protocol, sock=listening, ssl=context if begins_with_tls else None)
     await asyncio.Event().wait()
 
 
-# Closed when this process ends, and then each of those ends that wait for it.
-end, held = os.pipe()
+# Nothing is written to it. Each mail server reads from it, and ends when this process has ended, which alone could write.
+parent, held_by_parent = os.pipe()
 for line in sys.stdin:
     command, *words = line.rstrip("\n").split("\t")
     if command == "end":
@@ -154,15 +155,20 @@ for line in sys.stdin:
         print(os.waitpid(int(words[0]), 0), flush=True)
         continue
     folder, port, *certificate = words
-    listening = socket.create_server(("127.0.0.1", int(port)))
-    server = os.fork()
+    begins_with_tls = mode() == "tls"
+    try:
+        listening = socket.create_server(("127.0.0.1", int(port)))
+        server = os.fork()
+    except OSError as problem:
+        print(problem, flush=True)
+        continue
     if server > 0:
         listening.close()
         print(server, flush=True)
         continue
-    os.close(held)
-    threading.Thread(target=lambda: (os.read(end, 1), os._exit(0)), daemon=True).start()
+    os.close(held_by_parent)
+    threading.Thread(target=lambda: (os.read(parent, 1), os._exit(0)), daemon=True).start()
     if certificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*certificate)
-    asyncio.run(serve(listening))
+    asyncio.run(serve(listening, begins_with_tls))

@@ -1,6 +1,6 @@
 //! A mail server that keeps what it takes, and can fail in every way: `mail_server.py`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -23,8 +23,8 @@ pub struct Mailbox {
     server: String,
 }
 
-/// What the process says to a line that begins and ends mail servers, for as long as this one runs.
-fn told_the_postmaster(line: &str) -> String {
+/// Asks the process that begins and ends the mail servers of this one; answers its line.
+fn ask_postmaster(line: &str) -> io::Result<String> {
     static PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-W", "ignore", "tests/support/mail_server.py"]);
@@ -32,9 +32,9 @@ fn told_the_postmaster(line: &str) -> String {
         Mutex::new(command.spawn().unwrap())
     });
     let mut process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
-    writeln!(process.stdin.as_mut().unwrap(), "{line}").unwrap();
+    writeln!(process.stdin.as_mut().unwrap(), "{line}")?;
     let mut answers = BufReader::new(process.stdout.as_mut().unwrap()).lines();
-    answers.next().unwrap().unwrap()
+    answers.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
 }
 
 /// A letter as it came.
@@ -92,7 +92,8 @@ impl Mailbox {
             let file = |ending: &str| keys.file(&format!("{certificate}.{ending}"));
             begin += &format!("\t{}\t{}", file("pem").display(), file("key").display());
         }
-        let server = told_the_postmaster(&begin);
+        let server = ask_postmaster(&begin).unwrap();
+        assert!(server.parse::<u32>().is_ok(), "{begin}: {server}");
         secrets::learn(PASSWORD);
         Mailbox {
             port,
@@ -162,7 +163,8 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        told_the_postmaster(&format!("end\t{}", self.server));
+        // A test that fails already says more than this would.
+        let _ = ask_postmaster(&format!("end\t{}", self.server));
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Administrator<'a> {
 
     /// What was not done: they come back from signing in anew, or the form that they sent was not
     /// drawn for this page, whose address names the person, in this session.
-    pub fn was_undone(&self) -> Result<Option<FormProblem>> {
+    pub fn what_was_undone(&self) -> Result<Option<FormProblem>> {
         Ok(match self.form {
             Some(form) if self.context.has_form_token(Form::Admin, self.page, form) => None,
             Some(_) => Some(FormProblem::SessionChanged),
@@ -141,8 +141,8 @@ impl<'a> Administrator<'a> {
 
     /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
     pub fn survey(&self) -> Result<Permit<'a>> {
-        let context = self.context.app.admin_surveys.take(Duration::ZERO);
-        context.ok_or(Failure::Busy)
+        let permit = self.context.app.admin_surveys.take(Duration::ZERO);
+        permit.ok_or(Failure::Busy)
     }
 
     /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that
@@ -168,7 +168,7 @@ impl<'a> Administrator<'a> {
     pub fn lost_role<'b>(&self, roles: &'b [String]) -> Option<&'b str> {
         let lost = roles
             .iter()
-            .find(|role| !self.around.given_roles.contains(role));
+            .find(|role| !self.around.roles_to_give.contains(role));
         lost.map(String::as_str)
     }
 }

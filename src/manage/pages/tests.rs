@@ -66,7 +66,7 @@ pub fn around<'a>(
         ui_locales: "de",
         catalogue,
         reach: &[""],
-        given_roles: &[],
+        roles_to_give: &[],
         by_letter: true,
     }
 }

@@ -287,9 +287,11 @@ fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value>
 }
 
 fn checked_username(wanted: &UserAttributes) -> Result<String> {
-    let name = text(wanted, UserAttribute::UserName).ok_or("is required");
-    let checked = name.and_then(|name| check_username(name).map(|()| name.to_owned()));
-    checked.map_err(|rule| UserAttribute::UserName.invalid(rule))
+    let Some(name) = text(wanted, UserAttribute::UserName) else {
+        return Err(UserAttribute::UserName.invalid("is required"));
+    };
+    check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
+    Ok(name.to_owned())
 }
 
 /// The text of an attribute.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::guesses::{Guesses, Source};
 use crate::config::Config;
-use crate::metrics::Counters;
+use crate::metrics::CountersByKind;
 use crate::outbound::{Postman, Undelivered};
 use gatepost_protocol::login::letters::{MOST_OF_SOURCE, Withheld};
 use gatepost_protocol::login::sign_up::SignUpId;
@@ -160,8 +160,8 @@ named! {
 /// For `/metrics`.
 #[derive(Debug, Default)]
 pub struct LetterTotals {
-    pub tries: Counters<LetterTry>,
-    pub withheld: Counters<Withheld>,
+    pub tries: CountersByKind<LetterTry>,
+    pub withheld: CountersByKind<Withheld>,
 }
 
 /// How a try ended.

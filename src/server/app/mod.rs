@@ -28,7 +28,7 @@ use crate::app::failure::Result;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
-use crate::metrics::{Counter, Counters};
+use crate::metrics::{Counter, CountersByKind};
 use crate::outbound::Outbound;
 use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
@@ -120,8 +120,8 @@ pub struct App {
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: Counter,
-    pub factors_used: Counters<FactorKind>,
-    pub logout_calls: Counters<LogoutCall>,
+    pub factors_used: CountersByKind<FactorKind>,
+    pub logout_calls: CountersByKind<LogoutCall>,
     pub bound_sessions: BoundSessionCounts,
     pub letters: Letters,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
@@ -170,7 +170,7 @@ pub struct BoundSessionCounts {
     pub challenged: Counter,
     pub refresh_refused: Counter,
     /// Requests that did not show the key.
-    pub unbound: Counters<Skipped>,
+    pub unbound: CountersByKind<Skipped>,
 }
 
 #[derive(Debug)]
@@ -253,8 +253,8 @@ impl App {
             extensions,
             doctor_nonces: Mutex::default(),
             dropped_identity_providers: Counter::default(),
-            factors_used: Counters::default(),
-            logout_calls: Counters::default(),
+            factors_used: CountersByKind::default(),
+            logout_calls: CountersByKind::default(),
             bound_sessions: BoundSessionCounts::default(),
             letters: Letters::new(&config).map_err(LoadError::Unfit)?,
             outbound: Outbound::new(

@@ -77,8 +77,8 @@ pub(super) const HEALTH_PATH: &str = "/healthz";
 pub(super) const PASSKEY_ENDPOINTS_PATH: &str = "/.well-known/passkey-endpoints";
 
 impl Route {
-    /// A page for people, unless it is [`for_programs`](Route::for_programs).
-    pub const fn new(
+    /// A page for people.
+    pub const fn page(
         path: RoutePath,
         label: &'static str,
         allow: &'static str,
@@ -94,10 +94,17 @@ impl Route {
         }
     }
 
-    pub const fn for_programs(self, sharing: Sharing) -> Route {
+    /// For programs, whose answers the pages of these origins may read.
+    pub const fn program(
+        sharing: Sharing,
+        path: RoutePath,
+        label: &'static str,
+        allow: &'static str,
+        endpoint: Endpoint,
+    ) -> Route {
         Route {
             audience: Audience::Program(sharing),
-            ..self
+            ..Route::page(path, label, allow, endpoint)
         }
     }
 

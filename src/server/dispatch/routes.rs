@@ -24,119 +24,119 @@ const FORM: &str = "GET, HEAD, POST";
 const HOME: Endpoint = Plain(|app, request| Ok(discovery::home(app, request)));
 
 pub const ROUTES: &[Route] = &[
-    Route::new(Exact(""), "home", READ, HOME),
-    Route::new(Exact("/"), "home", READ, HOME),
-    Route::new(
+    Route::page(Exact(""), "home", READ, HOME),
+    Route::page(Exact("/"), "home", READ, HOME),
+    Route::program(
+        Nobody,
         Exact(HEALTH_PATH),
         "healthz",
         READ,
         Standing(|_, _, _| Ok(metrics::live())),
-    )
-    .for_programs(Nobody),
-    Route::new(
+    ),
+    Route::program(
+        Everybody,
         Exact(metadata::CONFIGURATION_PATH),
         "discovery",
         SHARED,
         Plain(|app, _| discovery::metadata(app)),
-    )
-    .for_programs(Everybody),
-    Route::new(
+    ),
+    Route::program(
+        Everybody,
         Exact(metadata::JWKS_PATH),
         "jwks",
         SHARED,
         Plain(|app, _| discovery::jwks(app)),
-    )
-    .for_programs(Everybody),
-    Route::new(
+    ),
+    Route::program(
+        Everybody,
         Exact(metadata::JWKS_JSON_PATH),
         "jwks",
         SHARED,
         Plain(|app, _| discovery::jwks(app)),
-    )
-    .for_programs(Everybody),
-    Route::new(
+    ),
+    Route::page(
         Exact(metadata::AUTHORIZE_PATH),
         "authorize",
         "GET, POST",
         Conversation(Page::Authorize),
     ),
-    Route::new(
+    Route::page(
         Exact(metadata::END_SESSION_PATH),
         "endsession",
         "GET, POST",
         Plain(end_session::handle),
     ),
-    Route::new(
+    Route::page(
         Exact(metadata::CHECK_SESSION_PATH),
         "checksession",
         READ,
         Standing(|config, _, _| Ok(logout::check_session(config))),
     ),
-    Route::new(
+    Route::program(
+        ClientOriginsWithCredentials,
         Exact(metadata::TOKEN_PATH),
         "token",
         CALLED,
         Plain(token::handle),
-    )
-    .for_programs(ClientOriginsWithCredentials),
-    Route::new(
+    ),
+    Route::program(
+        ClientOrigins,
         Exact(metadata::PUSHED_REQUEST_PATH),
         "pushedrequest",
         CALLED,
         Plain(pushed_request::handle),
-    )
-    .for_programs(ClientOrigins),
-    Route::new(
+    ),
+    Route::program(
+        ClientOrigins,
         Exact(metadata::REVOCATION_PATH),
         "revocation",
         CALLED,
         Plain(introspection::revoke_presented),
-    )
-    .for_programs(ClientOrigins),
-    Route::new(
+    ),
+    Route::program(
+        Nobody,
         Exact(metadata::INTROSPECTION_PATH),
         "introspect",
         "POST",
         Plain(introspection::handle),
-    )
-    .for_programs(Nobody),
-    Route::new(
+    ),
+    Route::program(
+        ClientOrigins,
         Exact(metadata::DEVICE_AUTHORIZATION_PATH),
         "deviceauthorization",
         CALLED,
         Plain(device::authorize),
-    )
-    .for_programs(ClientOrigins),
-    Route::new(
+    ),
+    Route::program(
+        ClientOrigins,
         Exact(metadata::USERINFO_PATH),
         "userinfo",
         "GET, HEAD, POST, OPTIONS",
         Plain(userinfo::handle),
-    )
-    .for_programs(ClientOrigins),
-    Route::new(
+    ),
+    Route::program(
+        Nobody,
         Exact(PASSKEY_ENDPOINTS_PATH),
         "passkey_endpoints",
         READ,
         Plain(|app, _| discovery::passkey_endpoints(app)),
-    )
-    .for_programs(Nobody),
-    Route::new(
+    ),
+    Route::program(
+        Nobody,
         Exact(BIND_PATH),
         "session_bind",
         "POST",
         Plain(bound_session::bind),
-    )
-    .for_programs(Nobody),
-    Route::new(
+    ),
+    Route::program(
+        Nobody,
         Exact(REFRESH_PATH),
         "session_refresh",
         "POST",
         Plain(bound_session::refresh),
-    )
-    .for_programs(Nobody),
+    ),
     // Password managers ask for this address.
-    Route::new(
+    Route::page(
         Exact("/.well-known/change-password"),
         "change_password",
         READ,
@@ -145,79 +145,79 @@ pub const ROUTES: &[Route] = &[
             Ok(answers::see_other(page))
         }),
     ),
-    Route::new(Exact("/login"), "login", FORM, Conversation(Page::Login)),
-    Route::new(
+    Route::page(Exact("/login"), "login", FORM, Conversation(Page::Login)),
+    Route::page(
         Exact("/login/second-factor"),
         "second_factor",
         FORM,
         Conversation(Page::SecondFactor),
     ),
-    Route::new(
+    Route::page(
         Exact("/join"),
         "join",
         FORM,
         Plain(|app, request| links::handle("/join", app, request)),
     ),
-    Route::new(
+    Route::page(
         Exact(forgotten::PAGE),
         "forgotten",
         FORM,
         Plain(forgotten::handle),
     ),
-    Route::new(
+    Route::page(
         Exact("/consent"),
         "consent",
         FORM,
         Conversation(Page::Consent),
     ),
-    Route::new(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
-    Route::new(Exact("/start"), "start", READ, Plain(start::handle)),
-    Route::new(Exact("/account"), "account", FORM, Plain(account::handle)),
-    Route::new(
+    Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
+    Route::page(Exact("/start"), "start", READ, Plain(start::handle)),
+    Route::page(Exact("/account"), "account", FORM, Plain(account::handle)),
+    Route::page(
         Exact(links::ACCOUNT),
         "password_link",
         FORM,
         Plain(|app, request| links::handle(links::ACCOUNT, app, request)),
     ),
-    Route::new(
+    Route::page(
         Exact("/account/address"),
         "new_address",
         FORM,
         Plain(|app, request| links::handle("/account/address", app, request)),
     ),
-    Route::new(
+    Route::page(
         Exact("/device"),
         "device",
         FORM,
         Conversation(Page::UserCode),
     ),
-    Route::new(
+    Route::page(
         Below("/static/"),
         "static",
         READ,
         Standing(static_files::handle),
     ),
-    Route::new(
+    Route::page(
         AllBetween("/clients/", "/logo"),
         "logo",
         READ,
         Named(|app, _, client| static_files::client_logo(app, client)),
     ),
-    Route::new(
+    Route::page(
         Between("/external/", "/callback"),
         "external_callback",
         // POST only where the provider has `response_mode: form_post`.
         FORM,
         Named(conversation::come_back),
     ),
-    Route::new(
+    Route::program(
+        Nobody,
         Between("/external/", "/logout"),
         "external_logout",
         "POST",
         Named(upstream::logout::handle),
-    )
-    .for_programs(Nobody),
-    Route::new(
+    ),
+    Route::page(
         Between("/external/", "/signed-out"),
         "external_signed_out",
         READ,

@@ -50,10 +50,11 @@ form_problems! {
     /// The page was drawn in another browser, or is too old.
     PageExpired: page_expired;
 
-    /// Unknown user, wrong password, disabled account: one text for all.
+    /// Unknown user, wrong password, disabled account: one text for all. The sign-in page has a
+    /// sentence of its own where people sign in by their addresses.
     WrongCredentials at "username": wrong_credentials;
     PasswordMissing at "password": password_missing;
-    /// The sign-in page says it of each field.
+    /// The sign-in page says of each field what is missing.
     BothMissing at "username": username_missing;
     /// Too many passwords wait to be looked at.
     SignInBusy: sign_in_busy;
@@ -101,6 +102,7 @@ form_problems! {
     UserCodePageExpired: device_page_expired;
 
     NameOrAddressMissing at "name": name_or_address_missing;
+    /// The field has another id there.
     JoinAddressUnfit at "address": address_unfit;
     UsernameMissing at "username": username_missing;
     /// The rules of user names refuse it.

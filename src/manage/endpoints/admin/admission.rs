@@ -47,7 +47,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
                 ui_locales: context.transaction.ui_locales(),
                 catalogue,
                 reach: &reach,
-                given_roles: &administration.roles_to_give(&catalogue.roles),
+                roles_to_give: &administration.roles_to_give(&catalogue.roles),
                 by_letter: app.letters.from().is_some(),
             },
             acting: ActingAdmin {
@@ -66,7 +66,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
         if writes && !administrator.may_act() {
             return administrator.sign_in_anew();
         }
-        administrator.undone = administrator.was_undone()?;
+        administrator.undone = administrator.what_was_undone()?;
         answer(&administrator)
     })
 }

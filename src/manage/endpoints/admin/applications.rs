@@ -21,7 +21,7 @@ impl Administrator<'_> {
         let app = self.context.app;
         let query = self.query()?;
         let after = query.bounded("after", parameters::CLIENT_ID)?;
-        let reach = self.around.reach;
+        let reach = self.acting.reach;
         let limit = i64::try_from(MOST).unwrap_or(i64::MAX - 1) + 1;
         let mut rows =
             applications::list(&app.store, reach, None, after.unwrap_or_default(), limit)?;
@@ -44,7 +44,7 @@ impl Administrator<'_> {
         if app.registry.client(&client_id)?.is_none() {
             return Err(not_found());
         }
-        let reach = self.around.reach;
+        let reach = self.acting.reach;
         let used = applications::list(&app.store, reach, Some(&client_id), "", 1)?.pop();
         let found = used.and_then(|used| within(app, &used, reach));
         let found = found.ok_or_else(not_found)?;

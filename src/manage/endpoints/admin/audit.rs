@@ -57,7 +57,7 @@ impl Administrator<'_> {
             before,
             are_others: is_usual || named.is_empty(),
             named: &named,
-            reach: self.around.reach,
+            reach: self.acting.reach,
         };
         let _permit = self.survey()?;
         let most = i64::try_from(MOST + 1).unwrap_or(i64::MAX);
@@ -71,7 +71,7 @@ impl Administrator<'_> {
             has_more,
             hours: &hourly_counts::counts(
                 self.acting.store,
-                self.around.reach,
+                self.acting.reach,
                 hours.start,
                 hours.end - 1,
             )?,

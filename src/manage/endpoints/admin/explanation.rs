@@ -15,7 +15,7 @@ impl Administrator<'_> {
         };
         let what = sent.single("what")?.filter(|_| self.undone.is_none());
         let explained = match what {
-            Some(what) => Some(explain(self.context.app, what, self.around.reach)?),
+            Some(what) => Some(explain(self.context.app, what, self.acting.reach)?),
             None => None,
         };
         let form = self.page_form();

@@ -138,11 +138,11 @@ impl Administrator<'_> {
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
     fn tenant_of(&self, asked: &str) -> Result<Option<TenantName>> {
-        let tenant = match self.around.reach {
+        let tenant = match self.acting.reach {
             [only] => only,
             _ => asked,
         };
-        if !self.around.reach.contains(&tenant) {
+        if !self.acting.reach.contains(&tenant) {
             return Err(Failure::bad_request(Reason::UnknownTenant));
         }
         Ok((!tenant.is_empty()).then(|| TenantName::new(tenant)))

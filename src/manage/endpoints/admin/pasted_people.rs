@@ -117,7 +117,7 @@ fn read_line(number: usize, fields: &StringRecord, around: AdminChrome<'_>) -> P
 /// The role that can be given and is called so: as it is registered, or by its name.
 fn role_called<'a>(called: &str, around: AdminChrome<'a>) -> Option<&'a String> {
     let is_called = |role: &&'a String| *role == called || around.role_name(role) == called;
-    around.given_roles.iter().find(is_called)
+    around.roles_to_give.iter().find(is_called)
 }
 
 /// Tells of each line whose user name or address stands in one before, or is somebody's already.
@@ -153,7 +153,7 @@ mod tests {
         let brand = brand("");
         let catalogue = Catalogue::default();
         let around = AdminChrome {
-            given_roles: &["sales", "staff"].map(str::to_owned),
+            roles_to_give: &["sales", "staff"].map(str::to_owned),
             ..around(&brand, &catalogue, Language::English)
         };
         read(text, around)

@@ -37,7 +37,7 @@ impl Administrator<'_> {
         let text = |name| self.asked_for(name);
         let role = [text("role")?];
         let asked = PeopleAsked {
-            tenants: self.around.reach,
+            tenants: self.acting.reach,
             typed: text("q")?.trim(),
             roles: (role != [""]).then_some(&role),
             state: text("state")?,

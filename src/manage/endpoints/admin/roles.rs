@@ -52,13 +52,13 @@ impl Administrator<'_> {
         let opened = roles::opened(
             self.acting.store,
             None,
-            self.around.reach,
+            self.acting.reach,
             asked_roles,
             language,
         )?;
-        let is_given = self.around.given_roles.iter().any(|given| given == role);
+        let is_given = self.around.roles_to_give.iter().any(|given| given == role);
         let asked = PeopleAsked {
-            tenants: self.around.reach,
+            tenants: self.acting.reach,
             roles: Some(asked_roles),
             ..PeopleAsked::default()
         };
@@ -71,7 +71,7 @@ impl Administrator<'_> {
             opened: &opened,
             people: &people,
             is_given,
-            may_be_deleted: is_given && self.around.reach.contains(&""),
+            may_be_deleted: is_given && self.acting.reach.contains(&""),
             told: told.as_ref(),
         };
         // Whoever takes the role from some of a page stays on it.

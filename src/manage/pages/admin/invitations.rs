@@ -157,7 +157,7 @@ pub fn invite_several_page(
         action: around.address_with("invite-several", &[("form_token", &form.token)]),
         ..form.clone()
     };
-    let some_roles = Vec::from_iter(around.given_roles.iter().take(2).map(String::as_str));
+    let some_roles = Vec::from_iter(around.roles_to_give.iter().take(2).map(String::as_str));
     let is_wrong = pasted.complaint.map(|_| "true");
     let described = is_wrong.map_or("lines-hint", |_| "problem lines-hint");
     let card = html! {
@@ -179,10 +179,10 @@ pub fn invite_several_page(
                 div #lines-hint .hint {
                     p { (texts.pasted_lines_hint) }
                     p { code { "Nora Novak,nora@example.com,nora," (some_roles.join("|")) } }
-                    @if !around.given_roles.is_empty() {
+                    @if !around.roles_to_give.is_empty() {
                         p { (texts.roles) }
                         ul {
-                            @for role in around.given_roles {
+                            @for role in around.roles_to_give {
                                 li { bdi { (around.role_name(role)) } }
                             }
                         }

@@ -100,7 +100,7 @@ pub struct AdminChrome<'a> {
     /// The tenants whose people the administrator looks after; an empty name stands for no tenant.
     pub reach: &'a [&'a str],
     /// The roles that the administrator may give.
-    pub given_roles: &'a [String],
+    pub roles_to_give: &'a [String],
     /// Whether links go by letter.
     pub by_letter: bool,
 }

@@ -97,7 +97,7 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
         (LOCKED, texts.locked_out),
     ];
     let chosen = page.asked.roles.and_then(<[_]>::first).copied();
-    let known = around.catalogue.roles.keys().chain(around.given_roles);
+    let known = around.catalogue.roles.keys().chain(around.roles_to_give);
     let roles: BTreeSet<&str> = known.map(String::as_str).chain(chosen).collect();
     let has_roles = !roles.is_empty();
     let named = |role| (role, around.role_name(role));
@@ -235,7 +235,7 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 /// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
 /// it as `offered` what there was to choose from.
 pub fn role_choices(around: AdminChrome<'_>, had: &[String]) -> Markup {
-    let given = around.given_roles;
+    let given = around.roles_to_give;
     html! {
         @if !given.is_empty() {
             fieldset {

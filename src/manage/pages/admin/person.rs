@@ -44,7 +44,7 @@ pub struct PersonView<'a> {
     pub person: &'a Person,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
-    /// Beside the session of the administrator.
+    /// Their sessions, and that of the administrator.
     pub sign_ins: &'a SignIns<'a>,
     pub wrong_passwords: WrongPasswords,
     /// What they may open by their roles.
@@ -229,7 +229,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                     @for role in roles {
                         p {
                             strong { bdi { (around.role_name(role)) } }
-                            @if !around.given_roles.iter().any(|given| given == role) {
+                            @if !around.roles_to_give.iter().any(|given| given == role) {
                                 " " span .badge .warning { (texts.role_not_yours) }
                             }
                         }
