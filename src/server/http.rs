@@ -14,6 +14,7 @@ pub mod outgoing;
 
 pub use incoming::{Persistence, traceparent};
 
+/// Query, headers and body carry codes, tokens, cookies and passwords: it is never printed.
 pub struct Request {
     /// Ours or the proxy's, 1 to 64 harmless characters; stands in log lines, answers and audit
     /// events.
@@ -170,7 +171,7 @@ impl Body {
 }
 
 /// Header names and values are checked for CR, LF and other control bytes when it is written out.
-#[derive(Debug, Clone)]
+#[derive(Clone, Debug)]
 pub struct Response {
     pub status: u16,
     /// In the order they are sent. `Content-Length`, `Date` and `Connection` are the server's own.
@@ -181,7 +182,7 @@ pub struct Response {
 }
 
 /// For the request's log line. Nothing secret: no token, code, cookie, state or nonce.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Note {
     pub client_id: Option<String>,
     pub grant: Option<String>,

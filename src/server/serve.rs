@@ -587,7 +587,8 @@ fn keep_ends(app: &App) {
     }
 }
 
-/// What the leader does for all.
+/// What one process does for all where partitions are due, and each otherwise: doing it again finds
+/// nothing.
 fn remove_expired(app: &App) {
     match audit_events::remove_expired(&app.store, app.now().day()) {
         Ok(0) => {}

@@ -30,7 +30,7 @@ pub struct ClientRow {
 }
 
 /// One secret of a client or resource: what is stored is the sealed digest.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SecretRow {
     /// 16 random bytes.
     pub id: [u8; 16],

@@ -44,7 +44,7 @@ pub struct Horizons {
 
 #[derive(Debug, Default)]
 pub struct Maintained {
-    /// Whether another process was at it; then nothing was done.
+    /// Whether another process was at what was due; then nothing was done.
     pub left_to_another: bool,
     pub made: Vec<String>,
     pub dropped: Vec<String>,
@@ -292,7 +292,8 @@ const LEAD_PATIENTLY: &str = "SELECT only_row FROM leader FOR UPDATE";
 
 const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 
-/// Makes what is missing and drops what is over, unless another process is at it. Meant to run
+/// Makes what is missing and drops what is over, unless another process is at it. Where nothing is
+/// missing or over it asks nobody for the lead and opens no connection. Meant to run
 /// every minute or so; what loses against a lock is left for the next time. While the clock is in
 /// doubt nothing is dropped: what a clock that jumped ahead takes for over may be needed.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained> {
@@ -301,7 +302,6 @@ pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Mainta
     // Where no standby answers, the commits that follow would wait for one, and whoever applies a
     // document would wait for them.
     store.confirm()?;
-    // Mostly there is nothing to do, and two connections of its own take longer than to ask.
     let is_complete = |table: &Table| table.missing(&ranges(&present, table), today).is_empty();
     let is_over = |partition: &Partition| partition.range.is_over(today);
     if horizons.tables().iter().all(is_complete) && (is_in_doubt || !present.iter().any(is_over)) {

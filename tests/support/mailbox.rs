@@ -34,7 +34,9 @@ fn ask_postmaster(line: &str) -> io::Result<String> {
     let mut process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     writeln!(process.stdin.as_mut().unwrap(), "{line}")?;
     let mut answers = BufReader::new(process.stdout.as_mut().unwrap()).lines();
-    answers.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
+    answers
+        .next()
+        .unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
 }
 
 /// A letter as it came.

@@ -11,7 +11,7 @@ pub const OPENID: &str = "openid";
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
 /// A set of scope names that keeps the order in which they were asked for and folds duplicates: one
-/// text, with a space between two names.
+/// text, with a space between two names. What is empty or has a space is no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSet(String);
 
@@ -52,7 +52,9 @@ impl ScopeSet {
 impl<'a> FromIterator<&'a str> for ScopeSet {
     fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> ScopeSet {
         let mut seen = BTreeSet::new();
-        let names = names.into_iter().filter(|name| seen.insert(*name));
+        let is_name = |name: &&str| !name.is_empty() && !name.contains(' ');
+        let names = names.into_iter().filter(is_name);
+        let names = names.filter(|name| seen.insert(*name));
         ScopeSet(names.collect::<Vec<_>>().join(" "))
     }
 }
@@ -72,7 +74,7 @@ impl Serialize for ScopeSet {
 
 impl<'de> Deserialize<'de> for ScopeSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ScopeSet, D::Error> {
-        Vec::<&str>::deserialize(deserializer).map(|names| ScopeSet(names.join(" ")))
+        Vec::<&str>::deserialize(deserializer).map(ScopeSet::from_iter)
     }
 }
 

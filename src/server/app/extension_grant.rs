@@ -59,7 +59,7 @@ pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<Gr
 
 /// A grant type and its handler: one entry of the table that your own binary gives to
 /// `gatepost::run_with`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ExtensionGrant {
     /// `grant_type`; by custom a URI. No built-in name.
     pub name: &'static str,

@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Where guesses come from: an IPv4 address, or an IPv6 /64, because one machine can use all its
 /// addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 
 impl Source {

@@ -10,7 +10,7 @@ use super::{Method, Persistence, Response};
 use gatepost_protocol::registration::timestamp;
 
 /// It would not arrive as the field it was meant to be. Carries the name only where it is harmless.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnsafeHeader(pub &'static str);
 
 /// In one piece (RFC 9112 §2.1). Fails when a header has bytes outside printable ASCII, space and

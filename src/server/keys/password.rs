@@ -7,7 +7,7 @@ use std::fmt;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
-use super::random;
+use super::{master, random};
 use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
 use gatepost_protocol::words::secret::SecretText;
@@ -53,7 +53,7 @@ pub struct PasswordHashing {
 const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
 
 impl PasswordHashing {
-    /// Takes the cost and draws the hash that stands in for users who do not exist. The error names
+    /// Takes the cost and makes the hash that stands in for users who do not exist. The error names
     /// the bad parameter.
     pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
         let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
@@ -63,9 +63,8 @@ impl PasswordHashing {
             dummy: String::new(),
             memory: Mutex::default(),
         };
-        // Drawn, not made: nobody's password gives it, and checking it takes as long.
-        let drawn: [u8; Params::DEFAULT_OUTPUT_LEN] = random::bytes();
-        hashing.dummy = hashing.phc(&random::bytes(), Output::new(&drawn).ok())?;
+        hashing.dummy = hashing.hash(&SecretText::new(master::generate()))?;
+        hashing.release_memory();
         Ok(hashing)
     }
 
@@ -77,20 +76,18 @@ impl PasswordHashing {
 
     /// The PHC string of a password: its bytes as they are, all of them.
     pub fn hash(&self, password: &SecretText) -> Result<String, String> {
-        let salt: [u8; 16] = random::bytes();
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
-        let output = self.output(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN);
-        self.phc(&salt, output)
-    }
-
-    fn phc(&self, salt: &[u8; 16], output: Option<Output>) -> Result<String, String> {
         let failed = |error: &dyn fmt::Display| format!("password hashing: {error}");
+        let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
         let hash = PasswordHash {
             algorithm: Algorithm::Argon2id.ident(),
             version: Some(Version::V0x13.into()),
             params: ParamsString::try_from(&self.params).map_err(|error| failed(&error))?,
-            salt: Some(Salt::new(salt).map_err(|error| failed(&error))?),
-            hash: Some(output.ok_or_else(|| failed(&"no result"))?),
+            hash: Some(
+                self.output(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)
+                    .ok_or_else(|| failed(&"no result"))?,
+            ),
+            salt: Some(salt),
         };
         Ok(hash.to_string())
     }

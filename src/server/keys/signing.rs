@@ -97,7 +97,7 @@ impl SigningKey {
     }
 
     /// The JWS signature (RFC 7518 §3.3, §3.4; RFC 8037 §3.1). A faulty RSA signature would give
-    /// the key away: aws-lc checks each before it hands it out (`rsa_default_private_transform`).
+    /// the key away: aws-lc checks each by the public key (`rsa_default_private_transform`).
     pub fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>, String> {
         let random = SystemRandom::new();
         let failed = |_| format!("signing with {} failed", self.algorithm().as_str());

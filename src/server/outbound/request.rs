@@ -68,7 +68,7 @@ pub struct OutboundAnswer {
 }
 
 /// Why there is no answer. `Display` is for the log and for operators, never for strangers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OutboundError {
     /// As many requests as may wait for that server, or for all servers, wait already: answer 503.
     Busy,

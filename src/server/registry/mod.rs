@@ -29,7 +29,7 @@ use gatepost_store::installation::{self, InstallationReading};
 use gatepost_store::{Result, Store, StoreError, catalogue, signing_keys, users};
 
 /// A client and its secrets.
-#[derive(Debug, Clone)]
+#[derive(Clone, Debug)]
 pub struct RegisteredClient {
     pub client: Client,
     pub secrets: Vec<SecretDigest>,
