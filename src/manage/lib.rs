@@ -11,15 +11,17 @@ use crate::endpoints::registration;
 use crate::endpoints::scim as scim_endpoint;
 use crate::scim::error::ScimError;
 use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
+use gatepost_server::dispatch::route::Audience::{Person, Program, ProgramWith};
 use gatepost_server::dispatch::route::Endpoint::{Named, Plain};
+use gatepost_server::dispatch::route::Route;
 use gatepost_server::dispatch::route::RoutePath::{Below, Exact};
 use gatepost_server::dispatch::route::Sharing::Nobody;
-use gatepost_server::dispatch::route::{Audience, Route};
 
 const FORM: &str = "GET, HEAD, POST";
 
 pub const ROUTES: &[Route] = &[
-    Route::page(
+    Route::new(
+        Person,
         Exact("/admin"),
         "admin",
         FORM,
@@ -27,10 +29,16 @@ pub const ROUTES: &[Route] = &[
     ),
     Route {
         takes_long_body: Some(invitations::takes_long_body),
-        ..Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle))
+        ..Route::new(
+            Person,
+            Below("/admin/"),
+            "admin",
+            FORM,
+            Named(admission::handle),
+        )
     },
-    Route::program(
-        Nobody,
+    Route::new(
+        Program(Nobody),
         Exact(REGISTRATION_EXPORT_PATH),
         "registration",
         "GET, HEAD",
@@ -38,8 +46,8 @@ pub const ROUTES: &[Route] = &[
     ),
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::program(
-            Nobody,
+        ..Route::new(
+            Program(Nobody),
             Exact(registration::PLAN),
             "registration",
             "POST",
@@ -48,24 +56,22 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         takes_long_body: Some(registration::takes_long_body),
-        ..Route::program(
-            Nobody,
+        ..Route::new(
+            Program(Nobody),
             Exact(registration::APPLY),
             "registration",
             "POST",
             Plain(registration::apply),
         )
     },
-    Route {
+    Route::new(
         // RFC 7644 §3.12.
-        audience: Audience::ProgramWith(|status, description| {
+        ProgramWith(|status, description| {
             scim_endpoint::error_answer(&ScimError::plain(status, description))
         }),
-        ..Route::page(
-            Below("/scim/v2/"),
-            "scim",
-            "GET, HEAD, POST, PUT, PATCH, DELETE",
-            Named(scim_endpoint::handle),
-        )
-    },
+        Below("/scim/v2/"),
+        "scim",
+        "GET, HEAD, POST, PUT, PATCH, DELETE",
+        Named(scim_endpoint::handle),
+    ),
 ];

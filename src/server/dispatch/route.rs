@@ -77,8 +77,8 @@ pub(super) const HEALTH_PATH: &str = "/healthz";
 pub(super) const PASSKEY_ENDPOINTS_PATH: &str = "/.well-known/passkey-endpoints";
 
 impl Route {
-    /// A page for people.
-    pub const fn page(
+    pub const fn new(
+        audience: Audience,
         path: RoutePath,
         label: &'static str,
         allow: &'static str,
@@ -88,23 +88,9 @@ impl Route {
             path,
             label,
             allow,
-            audience: Audience::Person,
+            audience,
             endpoint,
             takes_long_body: None,
-        }
-    }
-
-    /// For programs, whose answers the pages of these origins may read.
-    pub const fn program(
-        sharing: Sharing,
-        path: RoutePath,
-        label: &'static str,
-        allow: &'static str,
-        endpoint: Endpoint,
-    ) -> Route {
-        Route {
-            audience: Audience::Program(sharing),
-            ..Route::page(path, label, allow, endpoint)
         }
     }
 
