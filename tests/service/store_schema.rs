@@ -145,6 +145,10 @@ fn bound(call: &str) -> (&str, Vec<&str>) {
     let (statement, values) = call.split_once(',').unwrap_or((call, ""));
     let mut names = Vec::new();
     let mut rest = values.trim();
+    if let Some(behind) = rest.strip_prefix("self,") {
+        names.push("self");
+        rest = behind.trim();
+    }
     while let Some(fields) = rest.strip_prefix("..") {
         let (_, fields) = fields.split_once('{').unwrap();
         let (fields, behind) = fields.split_once('}').unwrap();
