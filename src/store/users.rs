@@ -274,6 +274,8 @@ pub fn note_shared_address(
     audit_events::insert(store, &event)
 }
 
+// A password that a link or an operator sets. The new epoch ends all that was signed in before,
+// sessions too. A person's own change, which keeps the session it is made in, is `CHANGE_PASSWORD`.
 const SET_PASSWORD: &str = "
 WITH keys AS (
     SELECT u.tenant, :verified::text AS name, true AS is_alone FROM users u
