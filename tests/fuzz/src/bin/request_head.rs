@@ -73,7 +73,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(request) = &received.0 else { return };
     let id = request_id(request, &TRUSTED);
     assert!(is_harmless(&id));
-    let Ok((head, body_length)) = read_head(request, &id, &TRUSTED) else {
+    let Ok((head, body_length)) = read_head(request, &TRUSTED) else {
         remains_of(request, &id, peer);
         return;
     };
