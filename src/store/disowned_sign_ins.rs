@@ -11,7 +11,8 @@ use gatepost_protocol::login::mail_link::MailLink;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
 
-// The session that began is one of those two. Later ones do not count: this may run a while after.
+// The session that began is one of those two. Another thread runs this, perhaps after the user has
+// signed in once more: later sessions do not count.
 const TAKE_NEW_BROWSER: &str = "
 INSERT INTO used_assertions (day, issuer, jti_hash)
 SELECT floor(extract(epoch FROM now()) / 86400)::int4 + 1, 'new browser ', :browser::bytea

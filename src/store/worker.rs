@@ -198,7 +198,9 @@ struct Lane {
 
 #[derive(Debug)]
 struct Room {
+    /// Permits that nobody holds.
     free: usize,
+    /// Threads that wait for a permit.
     waiting: usize,
 }
 
