@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use gatepost_store::mutex::Mutex;
 
-/// How long a request may wait although a worker has nothing to do. A worker that is done takes most
-/// requests earlier. A look each millisecond woke a thread for every second refresh.
+/// How long a request may wait although a worker has nothing to do. A worker that is done takes
+/// most requests earlier. A look each millisecond woke a thread for every second refresh.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
