@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
 use postgres::types::Json;
-use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
+use postgres::{CancelToken, Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
 use serde_json::Value;
 
@@ -32,6 +32,7 @@ const STATEMENTS: usize = 200;
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
     pub client: Client,
+    pub cancel_token: Arc<CancelToken>,
     /// By where its text and its names lie, which is shorter to hash than the text.
     statements: HashMap<([usize; 3], Partitions), Statement>,
     chain: Chain,
@@ -305,6 +306,7 @@ impl ManageConnection for Connections {
 impl Connections {
     fn fresh(&self, client: Client, unacknowledged: Unacknowledged, generation: u64) -> Connection {
         Connection {
+            cancel_token: Arc::new(client.cancel_token()),
             client,
             statements: HashMap::new(),
             chain: self.chains.begin(),

@@ -263,7 +263,7 @@ impl Store {
         let cancelled = Arc::<AtomicBool>::default();
         let request = self.request_end();
         let watchdog = &self.0.watchdog;
-        let watched = watchdog.watch(token, Arc::clone(&cancelled), Arc::default(), request)?;
+        let watched = watchdog.watch(token.into(), Arc::clone(&cancelled), Arc::default(), request)?;
         let done = commit()?;
         drop(watched);
         // Its wait was ended, which looks like success.
@@ -287,7 +287,7 @@ impl Store {
         let begun = Instant::now();
         let request = worker::budget().map(|budget| RequestEnd::after(budget.left, budget.give_up));
         let (mut client, unacknowledged) = self.connect(options)?;
-        let token = client.cancel_token();
+        let token = Arc::new(client.cancel_token());
         let watchdog = &self.0.watchdog;
         let watched = match request {
             Some(_) => watchdog.watch(token, Arc::default(), Arc::default(), request)?,
@@ -465,7 +465,7 @@ impl Store {
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
         let watched = self.0.watchdog.watch(
-            connection.client.cancel_token(),
+            Arc::clone(&connection.cancel_token),
             Arc::clone(&connection.cancelled),
             Arc::clone(&connection.is_retired),
             request,

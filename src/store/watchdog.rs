@@ -50,7 +50,7 @@ struct Running {
     started: Instant,
     cancel_after: Duration,
     give_up_after: Duration,
-    token: CancelToken,
+    token: Arc<CancelToken>,
     cancelled: Arc<AtomicBool>,
     /// Ends the waiting of the request it is for; taken when that is done.
     give_up: Option<GiveUp>,
@@ -145,7 +145,7 @@ impl Watchdog {
     /// `cancelled` is set before a cancel request goes out for the connection.
     pub fn watch(
         &self,
-        token: CancelToken,
+        token: Arc<CancelToken>,
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
         request: Option<RequestEnd>,
@@ -155,7 +155,7 @@ impl Watchdog {
 
     /// Notes that this thread works on a connection, for as long as that takes. It is cancelled
     /// where somebody interrupts this process.
-    pub fn note(&self, token: CancelToken) -> Result<Watched<'_>> {
+    pub fn note(&self, token: Arc<CancelToken>) -> Result<Watched<'_>> {
         self.begin(Running {
             cancel_after: A_YEAR,
             give_up_after: A_YEAR,
@@ -166,7 +166,7 @@ impl Watchdog {
 
     fn entry(
         &self,
-        token: CancelToken,
+        token: Arc<CancelToken>,
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
         request: Option<RequestEnd>,
@@ -220,7 +220,7 @@ impl Watchdog {
         self.0.is_interrupted.store(true, Ordering::SeqCst);
         for entry in running.values() {
             entry.cancelled.store(true, Ordering::SeqCst);
-            tokens.push(entry.token.clone());
+            tokens.push(Arc::clone(&entry.token));
         }
         drop(running);
         if tokens.is_empty() {
@@ -229,7 +229,7 @@ impl Watchdog {
         // Where one request does not arrive, the others would not either.
         let all = tokens.into_iter();
         let _arrived = all
-            .take_while(|token| reaches(token.clone(), self.0.tls.clone()))
+            .take_while(|token| reaches(Arc::clone(token), self.0.tls.clone()))
             .count();
         let until = Instant::now() + GRACE;
         while Instant::now() < until && !self.0.running.lock().is_empty() {
@@ -294,7 +294,7 @@ fn look(shared: &Arc<Shared>) {
         }
         // Flagged under the lock: a connection returned after this is not given to anybody else.
         if !entry.cancelled.swap(true, Ordering::SeqCst) {
-            overdue.push(entry.token.clone());
+            overdue.push(Arc::clone(&entry.token));
         }
         if entry.has_run_for(entry.give_up_after) {
             in_vain.extend(entry.give_up.take());
@@ -320,7 +320,7 @@ fn give_up(answer: GiveUp) {
 }
 
 /// Sends a cancel request from a thread of its own: with a frozen server the sending hangs too.
-fn cancel(shared: &Arc<Shared>, token: CancelToken) {
+fn cancel(shared: &Arc<Shared>, token: Arc<CancelToken>) {
     if shared.cancels.fetch_add(1, Ordering::SeqCst) >= CANCELS_AT_ONCE {
         shared.cancels.fetch_sub(1, Ordering::SeqCst);
         return;
@@ -339,7 +339,7 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
 }
 
 /// Whether a cancel request reaches the database in time.
-fn reaches(token: CancelToken, tls: MakeRustlsConnect) -> bool {
+fn reaches(token: Arc<CancelToken>, tls: MakeRustlsConnect) -> bool {
     let (tell, told) = mpsc::channel();
     // Left alone where it hangs: a server that froze shall not use up the cancel requests for the
     // next.
