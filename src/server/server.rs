@@ -255,6 +255,7 @@ fn serve<H: Handler>(
         turns: Turns::new(),
         ended,
         revived: Mutex::default(),
+        looking: Permits::new(1),
         entrance: (!is_unix).then(Entrance::default),
         lane: readers.map(Lane::new),
         beside: Permits::new(waiting),

@@ -263,7 +263,12 @@ impl Store {
         let cancelled = Arc::<AtomicBool>::default();
         let request = self.request_end();
         let watchdog = &self.0.watchdog;
-        let watched = watchdog.watch(token.into(), Arc::clone(&cancelled), Arc::default(), request)?;
+        let watched = watchdog.watch(
+            token.into(),
+            Arc::clone(&cancelled),
+            Arc::default(),
+            request,
+        )?;
         let done = commit()?;
         drop(watched);
         // Its wait was ended, which looks like success.
@@ -464,6 +469,7 @@ impl Store {
     ) -> Result<T> {
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
+        let _before = worker::before_waiting();
         let watched = self.0.watchdog.watch(
             Arc::clone(&connection.cancel_token),
             Arc::clone(&connection.cancelled),

@@ -36,6 +36,9 @@ pub type GiveUp = Arc<dyn Fn() + Send + Sync>;
 /// Starts another thread on the post of one that hangs or waits. Whether it could be started.
 type StandIn = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// What a thread does before it waits for the database. It keeps the permit while it waits.
+type BeforeWaiting = Arc<dyn Fn() -> Option<Permit<'static>> + Send + Sync>;
+
 // The store cannot be handed what the thread that calls it has: between the two stand handlers and
 // libraries that know nothing of it.
 thread_local! {
@@ -65,6 +68,7 @@ struct Post {
     /// For threads that gave their post away.
     beside: &'static Permits,
     stand_in: StandIn,
+    before_waiting: BeforeWaiting,
 }
 
 /// What the request that a thread serves has left, and what ends its waiting.
@@ -116,9 +120,24 @@ pub fn spend(waited: Duration) {
 
 /// Gives this thread a post, on which `stand_in` starts another thread should this one hang, or
 /// wait `beside` the others.
-pub fn take_post(beside: &'static Permits, stand_in: impl Fn() -> bool + Send + Sync + 'static) {
-    let stand_in = Arc::new(stand_in);
-    WORKER.with_borrow_mut(|worker| worker.post = Some(Post { beside, stand_in }));
+pub fn take_post(
+    beside: &'static Permits,
+    stand_in: impl Fn() -> bool + Send + Sync + 'static,
+    before_waiting: impl Fn() -> Option<Permit<'static>> + Send + Sync + 'static,
+) {
+    let post = Post {
+        beside,
+        stand_in: Arc::new(stand_in),
+        before_waiting: Arc::new(before_waiting),
+    };
+    WORKER.with_borrow_mut(|worker| worker.post = Some(post));
+}
+
+/// Does what this thread does before it waits for the database.
+pub(super) fn before_waiting() -> Option<Permit<'static>> {
+    let of_post = |worker: &Worker| Some(Arc::clone(&worker.post.as_ref()?.before_waiting));
+    let before_waiting = WORKER.with_borrow(of_post)?;
+    before_waiting()
 }
 
 /// Whether this thread still has its post. Otherwise another has it, and this one is to end.
@@ -351,7 +370,8 @@ mod tests {
         let started = Arc::new(AtomicUsize::new(0));
         let begin = move || {
             let count = Arc::clone(&started);
-            take_post(beside, move || count.fetch_add(1, Ordering::SeqCst) == 0);
+            let start = move || count.fetch_add(1, Ordering::SeqCst) == 0;
+            take_post(beside, start, || None);
             stand_up();
             stand_up();
             let is_kept = has_post();

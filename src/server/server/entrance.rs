@@ -5,7 +5,9 @@
 //! A request wakes one thread. Whoever has received it leaves the entrance and wakes nobody: the
 //! next worker that is done comes by itself. In case that none is done soon, one that has nothing
 //! to do looks every five milliseconds for as long as requests come. Only where none looks is one
-//! woken.
+//! woken. And a worker that is about to wait for the database looks what came meanwhile, and wakes
+//! one that has nothing to do for it: otherwise processors would idle while requests wait. Of those
+//! who wait only one does so, or else a request would soon wake two threads again.
 
 use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
@@ -34,6 +36,17 @@ struct State {
 pub struct Attending<'a>(&'a Entrance);
 
 impl Entrance {
+    /// Looks in passing, where nobody is at the entrance.
+    pub fn unless_attended<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
+        let state = self.state.lock();
+        if state.is_attended { None } else { look() }
+    }
+
+    /// Wakes somebody who has nothing to do.
+    pub fn call(&self) {
+        self.left.notify_one();
+    }
+
     /// Waits until nobody else is at the entrance.
     pub fn attend(&self) -> Attending<'_> {
         let mut state = self.state.lock();
@@ -93,6 +106,23 @@ mod tests {
             }
         });
         assert!(!entrance.state.lock().is_attended);
+    }
+
+    #[test]
+    fn who_passes_looks_where_nobody_is_and_wakes_one_for_what_is_found() {
+        let entrance = Entrance::default();
+        let attending = entrance.attend();
+        assert_eq!(entrance.unless_attended(|| Some(())), None);
+        entrance.state.lock().is_watched = true;
+        thread::scope(|scope| {
+            let next = scope.spawn(|| drop(entrance.attend()));
+            thread::sleep(Duration::from_millis(20));
+            // Wakes nobody, as somebody looks.
+            drop(attending);
+            assert_eq!(entrance.unless_attended(|| Some(1)), Some(1));
+            entrance.call();
+            next.join().unwrap();
+        });
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl<H: Handler> Service<H> {
                 .turns
                 .forget(peer, doubtful)
                 .into_iter()
-                .for_each(|next| self.serve_soon(peer, next)),
+                .for_each(|next| self.serve_soon(next)),
         }
         sight
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,11 +40,13 @@ pub struct Service<H: 'static> {
     /// Takes the connections that have got their last answer.
     pub ended: Sender<Ended>,
     /// Requests whose turn has come after tiny_http handed them out.
-    pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
+    pub revived: Mutex<VecDeque<tiny_http::Request>>,
     /// `None` for a Unix socket, whose requests take no turns.
     pub entrance: Option<Entrance>,
     /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
+    /// For the one that looks what came before it waits for the database.
+    pub looking: Permits,
     /// Threads that wait for something other than the database, or did.
     pub beside: Permits,
     /// Bodies longer than most paths take, from the first byte to the answer.
@@ -74,51 +76,74 @@ impl Drop for InFlight {
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
         let start = move || start_thread("worker", move || self.work()).is_ok();
-        worker::take_post(&self.beside, start);
+        worker::take_post(&self.beside, start, || self.hand_over());
         while worker::has_post() {
-            match self.next_turn() {
-                Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
-                Ok((_, Turn::Later)) => {}
-                Ok((_, Turn::Never(request))) => {
-                    contained(|| self.discard(request));
-                }
-                Err(error) => {
-                    // tiny_http returns this error once, to one worker, and accepts nothing
-                    // afterwards.
-                    if !self.is_one_shot {
-                        self.state.accepting.store(false, Ordering::SeqCst);
-                    }
-                    if !self.state.is_draining() {
-                        log::error!("connections are no longer accepted: {error}");
-                        // The supervisor kills a process that is deaf.
-                        log::logger().flush();
-                        self.state.control.report(self.failure);
-                    }
-                }
+            if let Some(request) = self.due(self.next_turn()) {
+                self.take_turns(request);
             }
         }
     }
 
-    fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
+    fn next_turn(&self) -> io::Result<Turn<tiny_http::Request>> {
         let _attending = self.entrance.as_ref().map(Entrance::attend);
-        match self.http.recv() {
-            Ok(request) => {
-                let peer = request.remote_addr().copied();
-                Ok((peer, self.turns.begin(peer, request)))
+        loop {
+            if let Some(request) = self.revived.lock().pop_front() {
+                return Ok(Turn::Now(request));
             }
-            // The kernel's errors have a number; this is the one that `unblock` makes.
-            Err(error) if error.raw_os_error().is_none() => {
-                let revived = self.revived.lock().pop_front();
-                revived
-                    .map(|(peer, request)| (Some(peer), Turn::Now(request)))
-                    .ok_or(error)
+            match self.http.recv() {
+                Ok(request) => return Ok(self.begin(request)),
+                // The kernel's errors have a number; the one that `unblock` makes has none.
+                Err(error) if error.raw_os_error().is_none() => {}
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(error),
         }
     }
 
-    pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
-        self.revived.lock().push_back((peer, request));
+    fn begin(&self, request: tiny_http::Request) -> Turn<tiny_http::Request> {
+        self.turns.begin(request.remote_addr().copied(), request)
+    }
+
+    /// The request that is to be served now, if one is.
+    fn due(&self, next: io::Result<Turn<tiny_http::Request>>) -> Option<tiny_http::Request> {
+        match next {
+            Ok(Turn::Now(request)) => return Some(request),
+            Ok(Turn::Later) => {}
+            Ok(Turn::Never(request)) => {
+                contained(|| self.discard(request));
+            }
+            Err(error) => {
+                // tiny_http returns this error once, to one worker, and accepts nothing afterwards.
+                if !self.is_one_shot {
+                    self.state.accepting.store(false, Ordering::SeqCst);
+                }
+                if !self.state.is_draining() {
+                    log::error!("connections are no longer accepted: {error}");
+                    // The supervisor kills a process that is deaf.
+                    log::logger().flush();
+                    self.state.control.report(self.failure);
+                }
+            }
+        }
+        None
+    }
+
+    /// Has another worker serve what came, while this one waits for the database (see `entrance`).
+    fn hand_over(&'static self) -> Option<Permit<'static>> {
+        let entrance = self.entrance.as_ref()?;
+        let looking = self.looking.take(Duration::ZERO)?;
+        let next = entrance.unless_attended(|| {
+            let received = self.http.try_recv().transpose()?;
+            Some(received.map(|request| self.begin(request)))
+        });
+        if let Some(request) = next.and_then(|next| self.due(next)) {
+            self.serve_soon(request);
+            entrance.call();
+        }
+        Some(looking)
+    }
+
+    pub fn serve_soon(&self, request: tiny_http::Request) {
+        self.revived.lock().push_back(request);
         self.http.unblock();
     }
 
@@ -139,7 +164,7 @@ impl<H: Handler> Service<H> {
                 self.turns.next(peer)
             };
             if let Some(next) = next {
-                self.take_turns(peer, next);
+                self.take_turns(next);
             }
             if !worker::has_post() {
                 return;
@@ -156,7 +181,7 @@ impl<H: Handler> Service<H> {
         source: IpAddr,
         is_awaited: bool,
     ) {
-        worker::take_post(&self.beside, move || {
+        let start = move || {
             let is_started = start_thread("body", move || self.read_bodies()).is_ok();
             if is_started {
                 if is_awaited {
@@ -165,7 +190,8 @@ impl<H: Handler> Service<H> {
                 lane.leave(source);
             }
             is_started
-        });
+        };
+        worker::take_post(&self.beside, start, || self.hand_over());
     }
 
     fn count_body(&self) {
@@ -173,7 +199,8 @@ impl<H: Handler> Service<H> {
         self.state.stats.bodies.raise();
     }
 
-    fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
+    fn take_turns(&'static self, request: tiny_http::Request) {
+        let peer = request.remote_addr().copied();
         let mut turn = Some(request);
         while let Some(request) = turn {
             let is_elsewhere = contained(|| self.receive(request)).unwrap_or(false);
@@ -343,8 +370,8 @@ impl<H: Handler> Service<H> {
         self.send(request, &response, Persistence::Close);
         // The worker's turn ends here. What is next, after an end that needs no watching, does not
         // wait for the worker.
-        if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
-            self.serve_soon(peer, next);
+        if let Some(next) = self.turns.next(peer) {
+            self.serve_soon(next);
         }
     }
 
