@@ -1,12 +1,10 @@
 //! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding
 //! Practices, RFC 9207): its parameters, and the encoder that puts them into a redirect or a form.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::words::joined::joined;
 use crate::words::reason::AuthorizeErrorCode;
 use crate::words::redirect_uri::RedirectTarget;
 use crate::words::response_type::ResponseMode;
@@ -148,10 +146,13 @@ pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
 }
 
 fn encode(parameters: &[(&'static str, String)]) -> String {
-    let pairs = parameters
-        .iter()
-        .map(|(name, value)| [name, "=", &Cow::from(utf8_percent_encode(value, ENCODED))].concat());
-    joined("&", pairs)
+    let mut text = String::with_capacity(1_024);
+    for (name, value) in parameters {
+        let before = if text.is_empty() { "" } else { "&" };
+        text.extend([before, name, "="]);
+        text.extend(utf8_percent_encode(value, ENCODED));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -54,12 +54,13 @@ pub fn signing_input(
         alg.as_str(),
         Value::from(kid)
     );
-    let payload = serde_json::to_vec(claims).expect("claims can be written as JSON");
-    format!(
-        "{}.{}",
-        URL_SAFE_NO_PAD.encode(header),
-        URL_SAFE_NO_PAD.encode(payload)
-    )
+    let mut payload = Vec::with_capacity(1_024);
+    serde_json::to_writer(&mut payload, claims).expect("claims can be written as JSON");
+    let mut input = String::with_capacity(2_048);
+    URL_SAFE_NO_PAD.encode_string(header, &mut input);
+    input.push('.');
+    URL_SAFE_NO_PAD.encode_string(payload, &mut input);
+    input
 }
 
 pub fn assemble(mut signing_input: String, signature: &[u8]) -> String {
@@ -71,15 +72,14 @@ pub fn assemble(mut signing_input: String, signature: &[u8]) -> String {
 /// `at_hash` and `c_hash` (OpenID Connect Core §3.1.3.6, §3.3.2.11): the left half of the text's
 /// hash, by the hash of the id_token's own signature.
 pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
-    let hash: Vec<u8> = match alg {
-        SigningAlgorithm::Rs256 | SigningAlgorithm::Es256 => {
-            Sha256::digest(text.as_bytes()).to_vec()
-        }
-        SigningAlgorithm::EdDsa => Sha512::digest(text.as_bytes()).to_vec(),
+    let left_half = |hash: &[u8]| {
+        let (left, _) = hash.split_at(hash.len() / 2);
+        URL_SAFE_NO_PAD.encode(left)
     };
-    let half = hash.len() / 2;
-    let (left, _) = hash.split_at(half);
-    URL_SAFE_NO_PAD.encode(left)
+    match alg {
+        SigningAlgorithm::Rs256 | SigningAlgorithm::Es256 => left_half(&Sha256::digest(text)),
+        SigningAlgorithm::EdDsa => left_half(&Sha512::digest(text)),
+    }
 }
 
 impl UnverifiedJws {

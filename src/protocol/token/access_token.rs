@@ -7,6 +7,7 @@
 //! `sub` and `client_id` being equal, so `apply` refuses a user whose subject is the name of a
 //! client.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,13 +15,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::claims;
 use super::delegation::Delegation;
+use crate::words::claim_set::{ClaimSet, ClaimValue};
 use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
-use crate::words::json::{JsonObject, Members, SetMember};
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::scope::ScopeSet;
 use crate::words::session::SignIn;
@@ -88,8 +89,6 @@ pub struct JwtForm<'a> {
     pub scope_claim: ScopeClaim,
     /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
     pub client_as_subject: bool,
-    /// The user's claims and the client's fixed ones. They never replace a claim of the token.
-    pub further_claims: JsonObject,
 }
 
 /// When a token that is issued now expires: after its lifetime, and never later than its grant. In
@@ -125,40 +124,51 @@ impl AccessToken {
     }
 
     /// The claims of its JWT form (RFC 9068 §2.2).
-    pub fn jwt_claims(&self, form: JwtForm<'_>) -> JsonObject {
-        let user = self.user.as_ref();
-        let client_as_subject = form.client_as_subject.then_some(self.client_id.as_str());
-        let grant_claims: Vec<&str> = self.claims.keys().map(String::as_str).collect();
-        let mut members = claims::present(json!({
-            "iss": form.issuer,
-            "aud": one_or_many(&self.audience),
-            "client_id": self.client_id,
-            "iat": self.issued_at.seconds(),
-            "nbf": self.issued_at.minus(CLOCK_DIFFERENCE).seconds(),
-            "exp": self.expires_at.seconds(),
-            "jti": self.jti.to_text(),
-            "scope": scope_value(&self.scope, form.scope_claim),
-            "sub": user.map_or(client_as_subject, |user| Some(user.subject.as_str())),
-            "userinfo_claims": (!self.userinfo_claims.is_empty()).then_some(&self.userinfo_claims),
-            "cnf": self.confirmation.map(|key| json!({"jkt": key.to_text()})),
-            "grant_claims": (!grant_claims.is_empty()).then_some(grant_claims),
-        }));
-        if let Some(user) = user {
-            members.extend(claims::present(json!({
-                "sid": user.sid,
-                "tenant": user.tenant,
-                "auth_time": user.auth_time.seconds(),
-                "amr": user.amr,
-                "acr": user.acr,
-            })));
+    pub fn jwt_claims<'a>(&'a self, form: JwtForm<'a>) -> ClaimSet<'a> {
+        let mut claims = ClaimSet::default();
+        claims
+            .text("iss", form.issuer)
+            .text("client_id", self.client_id.as_str())
+            .set("iat", self.issued_at.seconds())
+            .set("nbf", self.issued_at.minus(CLOCK_DIFFERENCE).seconds())
+            .set("exp", self.expires_at.seconds())
+            .set("jti", self.jti.to_text())
+            .set(
+                "cnf",
+                self.confirmation.map(|key| json!({"jkt": key.to_text()})),
+            );
+        // A text for one audience and an array for several (RFC 7519 §4.1.3).
+        match self.audience.as_slice() {
+            [only] => claims.text("aud", only.as_str()),
+            several => claims.add("aud", ClaimValue::Texts(several)),
+        };
+        match form.scope_claim {
+            ScopeClaim::Text => claims.text("scope", self.scope.as_str()),
+            ScopeClaim::Array => claims.set("scope", self.scope.iter().collect::<Value>()),
+        };
+        if let Some(user) = &self.user {
+            user.tell(&mut claims);
+            claims.text("sid", user.sid.as_ref().map(Sid::as_str));
+        } else if form.client_as_subject {
+            claims.text("sub", self.client_id.as_str());
+        }
+        if !self.userinfo_claims.is_empty() {
+            let names = ClaimValue::Texts(&self.userinfo_claims);
+            claims.add("userinfo_claims", names);
         }
         if let Some(delegation) = &self.delegation {
-            members.set("act", delegation.act());
-            members.set("exchanged_from", delegation.exchanged_from());
+            claims
+                .set("act", delegation.act())
+                .set("exchanged_from", delegation.exchanged_from());
         }
-        members.extend(self.claims.clone());
-        claims::add_unreserved(&mut members, form.further_claims);
-        members
+        if !self.claims.is_empty() {
+            let names = self.claims.keys().map(String::as_str);
+            claims.set("grant_claims", names.collect::<Value>());
+        }
+        for (name, value) in &self.claims {
+            claims.add(name, ClaimValue::Json(Cow::Borrowed(value)));
+        }
+        claims
     }
 
     /// Reads the claims of a JWT after its signature and `typ` were verified. `None` unless it is
@@ -274,21 +284,6 @@ impl Jti {
             stands_on,
             random: *random,
         })
-    }
-}
-
-/// `aud` is a text for one audience and an array for several (RFC 7519 §4.1.3).
-fn one_or_many(texts: &[String]) -> Value {
-    match texts {
-        [only] => json!(only),
-        [] | [_, _, ..] => json!(texts),
-    }
-}
-
-fn scope_value(scope: &ScopeSet, form: ScopeClaim) -> Value {
-    match form {
-        ScopeClaim::Text => json!(scope.as_str()),
-        ScopeClaim::Array => scope.iter().collect(),
     }
 }
 

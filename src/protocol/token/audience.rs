@@ -27,14 +27,12 @@ pub fn with_registered_names<'a>(
         return Cow::Borrowed(parameters);
     }
     let is_name = |name: &str| catalogue.resources.contains_key(name);
-    let named: Vec<(&str, Cow<'_, str>)> = parameters
+    let named = parameters
         .iter()
         .map(|(name, value)| match meant(value, is_name) {
             Some(registered) if name == "resource" => (name, Cow::Owned(registered)),
             Some(_) | None => (name, Cow::Borrowed(value)),
-        })
-        .collect();
-    let named = named.iter().map(|(name, value)| (*name, &**value));
+        });
     Cow::Owned(Parameters::from_pairs(named))
 }
 

@@ -2,12 +2,15 @@
 //! claim without a usable value is left out. The names that the protocol itself uses are never
 //! taken from a user's attributes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::mem;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::words::catalogue::{Catalogue, RegisteredScope};
+use crate::words::claim_set::{ClaimSet, ClaimValue};
 use crate::words::claim_shape::{self, PROFILE};
 use crate::words::client::Client;
 use crate::words::json::JsonObject;
@@ -268,24 +271,32 @@ pub fn in_order<'a>(
     found
 }
 
-/// The values of the claims for this client, in their standard types. A value of another type is
-/// left out.
-pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> JsonObject {
-    let username = unique_username(user, client);
-    let mut mapped = JsonObject::new();
+/// Adds the values of the claims for this client, in their standard types. A value of another type
+/// is left out.
+pub fn add_of_user<'a>(
+    claims: &mut ClaimSet<'a>,
+    user: &'a User,
+    client: &Client,
+    sources: &ClaimSources<'a>,
+) {
     for (name, source) in sources {
         let value = match user.claims.get(*source) {
-            None if *source == PREFERRED_USERNAME => username.as_ref(),
-            stored => stored,
+            None if *source == PREFERRED_USERNAME => unique_username(user, client).map(Cow::Owned),
+            stored => stored.map(Cow::Borrowed),
         };
-        if !is_reserved(name)
-            && let Some(value) = value
-            && let Some(shaped) = claim_shape::shaped(name, value)
-        {
-            mapped.insert((*name).to_owned(), shaped);
+        if let Some(value) = value {
+            add_shaped(claims, name, value);
         }
     }
-    mapped
+}
+
+/// Adds a claim in its standard type, unless the protocol itself uses the name or there is one
+/// already.
+fn add_shaped<'a>(claims: &mut ClaimSet<'a>, name: &'a str, value: Cow<'a, Value>) {
+    let shaped = claim_shape::shaped(name, value);
+    if let Some(value) = shaped.filter(|_| !is_reserved(name)) {
+        claims.add(name, ClaimValue::Json(value));
+    }
 }
 
 /// The user name, where it can be nobody else's at this client: user names are unique within a
@@ -296,79 +307,29 @@ fn unique_username(user: &User, client: &Client) -> Option<Value> {
     Some(Value::from(username))
 }
 
-/// The user claims of an ID token: those that the request named, and with `with_scope_claims` those
-/// of the scopes. That is set where the client gets no access token (OpenID Connect Core §5.4), or
-/// is registered so.
-pub fn for_id_token(
-    user: &User,
-    client: &Client,
-    scope: &ScopeSet,
-    requested: &[String],
-    with_scope_claims: bool,
-    catalogue: &Catalogue,
-) -> JsonObject {
-    let releasing = if with_scope_claims {
-        scope.clone()
-    } else {
-        ScopeSet::default()
-    };
-    let sources = identity_claims(&releasing, requested, &client.scope, catalogue);
-    mapped(user, client, &sources)
-}
-
-pub fn for_access_token(
-    user: Option<&User>,
-    client: &Client,
+/// Adds the claims of the user, and the client's fixed ones.
+pub fn add_for_access_token<'a>(
+    claims: &mut ClaimSet<'a>,
+    user: Option<&'a User>,
+    client: &'a Client,
     scope: &ScopeSet,
     audience: &[String],
-    catalogue: &Catalogue,
-) -> JsonObject {
-    let sources = resource_claims(scope, &client.scope, audience, catalogue);
-    let mut members = match user {
-        Some(user) => mapped(user, client, &sources),
-        None => JsonObject::new(),
-    };
-    let of_client = client
-        .claims
-        .iter()
-        .filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
-    add_unreserved(&mut members, of_client);
-    members
+    catalogue: &'a Catalogue,
+) {
+    if let Some(user) = user {
+        let sources = resource_claims(scope, &client.scope, audience, catalogue);
+        add_of_user(claims, user, client, &sources);
+    }
+    for (name, value) in &client.claims {
+        add_shaped(claims, name, Cow::Borrowed(value));
+    }
 }
 
 /// The members of an object without those that are null.
-pub fn present(object: Value) -> JsonObject {
-    let mut members = if let Value::Object(members) = object {
-        members
-    } else {
-        JsonObject::new()
-    };
+pub fn present(mut object: Value) -> JsonObject {
+    let mut members = object.as_object_mut().map(mem::take).unwrap_or_default();
     members.retain(|_, value| !value.is_null());
     members
-}
-
-/// A JSON object of fixed members, without those that are null, and of further members with other
-/// names.
-pub struct Object(pub [(&'static str, Value); 15], pub JsonObject);
-
-impl Serialize for Object {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let own = self
-            .0
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| (*name, value));
-        serializer.collect_map(own.chain(self.1.iter().map(|(name, value)| (name.as_str(), value))))
-    }
-}
-
-/// Adds members, without those that the protocol itself uses or that are there already.
-pub fn add_unreserved(claims: &mut JsonObject, members: impl IntoIterator<Item = (String, Value)>) {
-    for (name, value) in members {
-        if !is_reserved(&name) && !claims.contains_key(&name) {
-            claims.insert(name, value);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -381,6 +342,40 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn in_id_token(
+        user: &User,
+        client: &Client,
+        scopes: &str,
+        requested: &str,
+        catalogue: &Catalogue,
+    ) -> Value {
+        let requested = names(requested);
+        let sources = identity_claims(&scope(scopes), &requested, &client.scope, catalogue);
+        let mut claims = ClaimSet::default();
+        add_of_user(&mut claims, user, client, &sources);
+        json!(claims)
+    }
+
+    fn in_access_token(
+        user: Option<&User>,
+        client: &Client,
+        scopes: &str,
+        audience: &str,
+        catalogue: &Catalogue,
+    ) -> Value {
+        let mut claims = ClaimSet::default();
+        let scope = scope(scopes);
+        add_for_access_token(
+            &mut claims,
+            user,
+            client,
+            &scope,
+            &names(audience),
+            catalogue,
+        );
+        json!(claims)
     }
 
     #[test]
@@ -403,14 +398,7 @@ mod tests {
                 scope: scope(reach),
                 ..samples::client()
             };
-            Value::Object(for_id_token(
-                &user,
-                &client,
-                &scope(scopes),
-                &names(requested),
-                true,
-                &catalogue,
-            ))
+            in_id_token(&user, &client, scopes, requested, &catalogue)
         };
         assert_eq!(
             released("openid roles", "", "openid roles"),
@@ -433,13 +421,7 @@ mod tests {
         }
         let access = |scopes: &str, audience: &str| {
             let client = samples::client();
-            Value::Object(for_access_token(
-                Some(&user),
-                &client,
-                &scope(scopes),
-                &names(audience),
-                &catalogue,
-            ))
+            in_access_token(Some(&user), &client, scopes, audience, &catalogue)
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
@@ -460,8 +442,7 @@ mod tests {
                 scope: scope(reach),
                 ..samples::client()
             };
-            let asked = scope(asked);
-            let claims = for_id_token(&user, &client, &asked, &names(requested), true, &catalogue);
+            let claims = in_id_token(&user, &client, asked, requested, &catalogue);
             claims.get("groups").cloned()
         };
         let first = [
@@ -510,9 +491,8 @@ mod tests {
                 tenants: (!tenants.is_empty()).then(|| named.collect()),
                 ..samples::client()
             };
-            let profile = scope("openid profile");
-            for_id_token(&user, &client, &profile, &[], true, &catalogue)
-                .remove("preferred_username")
+            let claims = in_id_token(&user, &client, "openid profile", "", &catalogue);
+            claims.get("preferred_username").cloned()
         };
         for (tenant, tenants, is_released) in [
             ("", &[][..], true),
@@ -561,15 +541,7 @@ mod tests {
             .map(|name| (*name).to_owned())
             .collect();
         catalogue.scopes.get_mut("orders.read").unwrap().claims = released;
-        let of = |user| {
-            Value::Object(for_access_token(
-                user,
-                &client,
-                &scope("orders.read"),
-                &[],
-                &catalogue,
-            ))
-        };
+        let of = |user| in_access_token(user, &client, "orders.read", "", &catalogue);
         assert_eq!(of(Some(&user)), json!({"role": ["admin"], "region": "eu"}));
         assert_eq!(of(None), json!({"role": ["client"], "region": "eu"}));
     }

@@ -125,22 +125,23 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     let decoded = parameters::decoded(client_id).zip(parameters::decoded(secret));
     let differs = match decoded {
         Some((name, password)) => {
-            readings.extend(credentials(&name, &password));
-            name != client_id || password != secret
+            let differs = name != client_id || password != secret;
+            readings.extend(credentials(name, password));
+            differs
         }
         None => true,
     };
     if differs {
-        readings.extend(credentials(client_id, secret));
+        readings.extend(credentials(client_id.to_owned(), secret.to_owned()));
     }
     (!readings.is_empty()).then_some(readings)
 }
 
 /// The credentials; `None` when a half is too long or has a NUL in it, or the name is empty.
-fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
+fn credentials(client_id: String, secret: String) -> Option<BasicCredentials> {
     let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
     let overlong =
-        too_long(client_id, parameters::CLIENT_ID) || too_long(secret, parameters::CLIENT_SECRET);
+        too_long(&client_id, parameters::CLIENT_ID) || too_long(&secret, parameters::CLIENT_SECRET);
     if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
         return None;
     }

@@ -1,6 +1,7 @@
 //! What an extension grant answers, and the judgement on it. Nothing is issued that the
 //! registration, the request or a standard does not allow.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -282,7 +283,7 @@ fn open_claim(name: &str, value: &Value) -> Option<Value> {
         // As it is: an empty one allows nobody.
         MAY_ACT => Some(value.clone()).filter(Value::is_object),
         _ if is_reserved(name) => None,
-        _ => claim_shape::shaped(name, value),
+        _ => claim_shape::shaped(name, Cow::Borrowed(value)).map(Cow::into_owned),
     }
 }
 

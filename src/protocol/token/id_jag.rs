@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::access_token::AccessToken;
 use super::assertion::{numeric_date, single};
 use super::audience::meant;
-use super::claims::Object;
 use super::extension_grant::Proposal;
 use super::jwt_bearer::of_issuer;
 use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::ExtensionRequest;
 use crate::keys::jwt::UnverifiedJws;
 use crate::words::catalogue::AssertionIssuer;
+use crate::words::claim_set::ClaimSet;
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
@@ -202,41 +202,32 @@ impl IdJagGrant<'_> {
     }
 
     /// The claims to sign. Whoever redeems the ID-JAG must hold the key that was `proved` here.
-    pub fn claims(
-        &self,
-        issuer: &str,
-        jti: &str,
+    pub fn claims<'a>(
+        &'a self,
+        issuer: &'a str,
+        jti: &'a str,
         proved: Option<KeyThumbprint>,
         now: Instant,
-    ) -> Object {
-        let sign_in = self.sign_in;
-        let claims = &self.user.claims;
+    ) -> ClaimSet<'a> {
+        let stored = &self.user.claims;
+        let mut claims = ClaimSet::default();
+        self.sign_in.tell(&mut claims);
+        claims
+            .text("iss", issuer)
+            .text("aud", self.entry.audience.as_str())
+            .text("jti", jti)
+            .set("iat", now.seconds())
+            .set("exp", now.plus(self.lifetime(now)).seconds())
+            .text("client_id", self.entry.client_id.as_str())
+            .text("resource", self.resource.as_str())
+            .text("scope", self.scope.as_str())
+            .set("cnf", proved.map(|key| json!({"jkt": key.to_text()})));
         // Others may find people by their address, so it must be theirs.
-        let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
-        let email = claims
-            .get("email")
-            .filter(|_| self.entry.email && is_verified);
-        let own = [
-            ("iss", json!(issuer)),
-            ("sub", json!(sign_in.subject)),
-            ("aud", json!(self.entry.audience)),
-            ("jti", json!(jti)),
-            ("iat", json!(now.seconds())),
-            ("exp", json!(now.plus(self.lifetime(now)).seconds())),
-            ("client_id", json!(self.entry.client_id)),
-            ("resource", json!(self.resource)),
-            ("scope", json!(self.scope.to_string())),
-            ("auth_time", json!(sign_in.auth_time.seconds())),
-            ("acr", json!(sign_in.acr)),
-            ("amr", json!(sign_in.amr)),
-            ("tenant", json!(sign_in.tenant)),
-            ("email", json!(email)),
-            (
-                "cnf",
-                json!(proved.map(|key| json!({"jkt": key.to_text()}))),
-            ),
-        ];
-        Object(own, JsonObject::new())
+        let is_verified = stored.get("email_verified") == Some(&Value::Bool(true));
+        if self.entry.email && is_verified {
+            claims.set("email", stored.get("email").cloned());
+        }
+        claims
     }
 }
 

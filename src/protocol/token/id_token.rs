@@ -1,15 +1,14 @@
 //! The identity token's claims (OpenID Connect Core §2, §3.1.3.6, §3.3.2.11).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::keys::jwt::half_hash;
-use crate::token::claims::Object;
+use crate::words::claim_set::{ClaimSet, ClaimValue};
 use crate::words::client::SigningAlgorithm;
-use crate::words::identifiers::ClientId;
+use crate::words::identifiers::{ClientId, Sid};
 use crate::words::instant::Instant;
 use crate::words::json::JsonObject;
 use crate::words::scope::ScopeSet;
@@ -31,35 +30,31 @@ pub struct IdToken<'a> {
     pub code: Option<&'a str>,
     /// Of clients that get ID-JAGs: by it the grant is found.
     pub jti: Option<String>,
-    /// Mapped user claims: none of the protocol's own names is among them.
-    pub user_claims: JsonObject,
     pub issued_at: Instant,
     pub lifetime: Duration,
 }
 
-impl IdToken<'_> {
-    /// The claims to sign with `alg`, whose hash the half hashes follow.
-    pub fn claims(self, alg: SigningAlgorithm) -> Object {
+impl<'a> IdToken<'a> {
+    /// The claims to sign with `alg`, whose hash the half hashes follow. The user's claims go
+    /// behind them.
+    pub fn claims(self, alg: SigningAlgorithm) -> ClaimSet<'a> {
         let user = self.user;
+        let sid = user.sid.as_ref().filter(|_| self.with_sid);
         let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
-        let own = [
-            ("iss", json!(self.issuer)),
-            ("sub", json!(user.subject)),
-            ("aud", json!(self.client_id)),
-            ("exp", json!(self.issued_at.plus(self.lifetime).seconds())),
-            ("iat", json!(self.issued_at.seconds())),
-            ("auth_time", json!(user.auth_time.seconds())),
-            ("amr", json!(user.amr)),
-            ("acr", json!(user.acr)),
-            ("sid", json!(user.sid.as_ref().filter(|_| self.with_sid))),
-            ("tenant", json!(user.tenant)),
-            ("idp", json!(user.identity_provider)),
-            ("nonce", json!(self.nonce)),
-            ("jti", json!(self.jti)),
-            ("at_hash", half(self.access_token).into()),
-            ("c_hash", half(self.code).into()),
-        ];
-        Object(own, self.user_claims)
+        let mut claims = ClaimSet::default();
+        user.tell(&mut claims);
+        claims
+            .text("iss", self.issuer)
+            .text("aud", self.client_id.as_str())
+            .set("exp", self.issued_at.plus(self.lifetime).seconds())
+            .set("iat", self.issued_at.seconds())
+            .text("sid", sid.map(Sid::as_str))
+            .text("idp", user.identity_provider.as_deref())
+            .text("nonce", self.nonce)
+            .set("jti", self.jti)
+            .set("at_hash", half(self.access_token))
+            .set("c_hash", half(self.code));
+        claims
     }
 }
 
@@ -71,27 +66,28 @@ pub struct TokenResponse {
     pub refresh_token: Option<SecretText>,
     /// `scope`, always named.
     pub scope: ScopeSet,
-    /// What else the grant has to say; never one of the members above.
+    /// What else the grant has to say. It never replaces one of the members above.
     pub further: JsonObject,
 }
 
-impl Serialize for TokenResponse {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(None)?;
-        members.serialize_entry("access_token", self.access_token.expose())?;
-        members.serialize_entry("token_type", self.token_type)?;
-        members.serialize_entry("expires_in", &self.expires_in)?;
-        if let Some(token) = &self.id_token {
-            members.serialize_entry("id_token", token.expose())?;
-        }
-        if let Some(token) = &self.refresh_token {
-            members.serialize_entry("refresh_token", token.expose())?;
-        }
-        members.serialize_entry("scope", self.scope.as_str())?;
+impl TokenResponse {
+    /// RFC 6749 §5.1, OpenID Connect Core §3.1.3.3.
+    pub fn members(&self) -> ClaimSet<'_> {
+        let mut members = ClaimSet::default();
+        members
+            .text("access_token", self.access_token.expose())
+            .text("token_type", self.token_type)
+            .set("expires_in", self.expires_in)
+            .text("id_token", self.id_token.as_ref().map(SecretText::expose))
+            .text(
+                "refresh_token",
+                self.refresh_token.as_ref().map(SecretText::expose),
+            )
+            .text("scope", self.scope.as_str());
         for (name, value) in &self.further {
-            members.serialize_entry(name, value)?;
+            members.add(name, ClaimValue::Json(Cow::Borrowed(value)));
         }
-        members.end()
+        members
     }
 }
 
@@ -114,7 +110,6 @@ mod tests {
             access_token: None,
             code: None,
             jti: None,
-            user_claims: JsonObject::new(),
             issued_at: NOW,
             lifetime: Duration::from_secs(300),
         }

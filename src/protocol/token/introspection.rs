@@ -9,10 +9,10 @@ use super::access_token::{AccessToken, JwtForm, ScopeClaim};
 use super::claims;
 use crate::token::grant::Grant;
 use crate::words::catalogue::Catalogue;
+use crate::words::claim_set::ClaimSet;
 use crate::words::client::Client;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
-use crate::words::json::{JsonObject, SetMember};
 use crate::words::session::User;
 
 #[derive(Clone, Copy)]
@@ -54,30 +54,33 @@ pub fn seen_by<'a>(
 
 /// The answer about a live access token (RFC 7662 §2.2): what its JWT form says, but for what is
 /// between us and its client.
-pub fn access_token_response(
-    seen: &AccessToken,
-    client: &Client,
-    user: Option<&User>,
-    catalogue: &Catalogue,
-    issuer: &str,
-) -> JsonObject {
+pub fn access_token_response<'a>(
+    seen: &'a AccessToken,
+    client: &'a Client,
+    user: Option<&'a User>,
+    catalogue: &'a Catalogue,
+    issuer: &'a str,
+) -> ClaimSet<'a> {
     let mut answer = seen.jwt_claims(JwtForm {
         issuer,
         scope_claim: ScopeClaim::Text,
         client_as_subject: client.client_credentials_sub,
-        further_claims: claims::for_access_token(
-            user,
-            client,
-            &seen.scope,
-            &seen.audience,
-            catalogue,
-        ),
     });
-    for withheld in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
-        answer.remove(withheld);
-    }
-    answer.set("active", true);
-    answer.set("token_type", seen.token_type());
+    claims::add_for_access_token(
+        &mut answer,
+        user,
+        client,
+        &seen.scope,
+        &seen.audience,
+        catalogue,
+    );
+    answer
+        .remove("amr")
+        .remove("userinfo_claims")
+        .remove("grant_claims")
+        .remove("exchanged_from")
+        .set("active", true)
+        .text("token_type", seen.token_type());
     answer
 }
 
@@ -132,13 +135,15 @@ mod tests {
             origins: vec![TokenOrigin::of(&samples::access_token())],
         });
         token.claims.insert(String::from("tier"), json!("gold"));
-        let answer = access_token_response(
+        let (client, alice, catalogue) =
+            (samples::client(), samples::alice(), samples::catalogue());
+        let answer = json!(access_token_response(
             &token,
-            &samples::client(),
-            Some(&samples::alice()),
-            &samples::catalogue(),
+            &client,
+            Some(&alice),
+            &catalogue,
             "https://op.example",
-        );
+        ));
         for (name, value) in [
             ("active", json!(true)),
             ("token_type", json!("Bearer")),
@@ -153,9 +158,9 @@ mod tests {
         ] {
             assert_eq!(answer.get(name), Some(&value), "{name}");
         }
-        assert!(answer.contains_key("act"));
+        assert!(answer.get("act").is_some());
         for name in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
-            assert!(!answer.contains_key(name), "{name}");
+            assert!(answer.get(name).is_none(), "{name}");
         }
     }
 

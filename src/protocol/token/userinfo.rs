@@ -4,9 +4,9 @@ use crate::token::access_token::AccessToken;
 use crate::token::claims;
 use crate::token::dpop_proof::{self, DpopProof};
 use crate::words::catalogue::Catalogue;
+use crate::words::claim_set::ClaimSet;
 use crate::words::client::Client;
 use crate::words::identifiers::KeyThumbprint;
-use crate::words::json::{JsonObject, SetMember};
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::scope::OPENID;
@@ -36,17 +36,18 @@ pub fn judge<'a>(token: &AccessToken, stands: bool, user: Option<&'a User>) -> U
 
 /// The answer: `sub`, and the claims that the token's identity scopes and requested names release;
 /// of the latter those within the client's scope of now.
-pub fn response(
-    token: &AccessToken,
-    user: &User,
+pub fn response<'a>(
+    token: &'a AccessToken,
+    user: &'a User,
     client: &Client,
-    catalogue: &Catalogue,
-) -> JsonObject {
+    catalogue: &'a Catalogue,
+) -> ClaimSet<'a> {
     let requested = &token.userinfo_claims;
     let sources = claims::identity_claims(&token.scope, requested, &client.scope, catalogue);
-    let mut members = claims::mapped(user, client, &sources);
-    members.set("sub", user.subject.as_str());
-    members
+    let mut answer = ClaimSet::default();
+    answer.text("sub", user.subject.as_str());
+    claims::add_of_user(&mut answer, user, client, &sources);
+    answer
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,14 +155,10 @@ impl BearerFailure {
     /// The description. `scope` is what would have been enough.
     pub fn description(self, scope: &str) -> String {
         let description = self.reason().description();
-        match self {
-            BearerFailure::NotOfProgram => format!("{description} {scope}."),
-            BearerFailure::Missing
-            | BearerFailure::InvalidRequest(_)
-            | BearerFailure::InvalidToken
-            | BearerFailure::NotHolder(_)
-            | BearerFailure::InvalidProof(_)
-            | BearerFailure::InsufficientScope => description.to_owned(),
+        if self == BearerFailure::NotOfProgram {
+            format!("{description} {scope}.")
+        } else {
+            description.to_owned()
         }
     }
 
@@ -328,8 +325,9 @@ mod tests {
     #[test]
     fn the_answer_always_has_the_subject() {
         let (token, user) = (samples::access_token(), samples::alice());
-        let answer = response(&token, &user, &samples::client(), &Catalogue::default());
-        assert_eq!(answer.get("sub"), Some(&json!(user.subject.as_str())));
+        let catalogue = Catalogue::default();
+        let answer = response(&token, &user, &samples::client(), &catalogue);
+        assert_eq!(json!(answer)["sub"], user.subject.as_str());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! asked for, and what the registration maps. This happens at each sign-in, from the ID token and
 //! UserInfo together.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -175,9 +176,9 @@ fn shaped_claims(provider: &IdentityProvider, upstream: &JsonObject) -> JsonObje
     let mut claims = JsonObject::new();
     for (ours, theirs) in sources(provider) {
         let value = value_of(provider, upstream, ours, &theirs);
-        let shaped = value.and_then(|value| shaped(ours, &value));
+        let shaped = value.and_then(|value| shaped(ours, Cow::Owned(value)));
         if let Some(value) = shaped.filter(|value| is_storable(value, DEEPEST_VALUE)) {
-            claims.insert(ours.to_owned(), value);
+            claims.insert(ours.to_owned(), value.into_owned());
         }
     }
     claims

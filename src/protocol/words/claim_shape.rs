@@ -1,6 +1,7 @@
 //! The types of claim values (OpenID Connect Core §5.1). A stored value of the wrong type is left
 //! out.
 
+use std::borrow::Cow;
 use std::slice;
 
 use serde_json::Value;
@@ -36,20 +37,30 @@ const ADDRESS: [&str; 6] = [
     "country",
 ];
 
-pub fn shaped(name: &str, value: &Value) -> Option<Value> {
+/// The value as a claim of that name has it; `None` where it cannot be one.
+pub fn shaped<'a>(name: &str, value: Cow<'a, Value>) -> Option<Cow<'a, Value>> {
+    let read = match name {
+        "role" if !is_list_of_texts(&value) => roles(&value),
+        // One group is an array, too, so that clients read one type. What stands in an array is
+        // the registration's own.
+        "groups" if value.is_string() => text(&value).map(|group| Value::Array(vec![group])),
+        "email_verified" | "phone_number_verified" if !value.is_boolean() => {
+            value.as_str()?.parse().ok().map(Value::Bool)
+        }
+        "updated_at" if !value.is_number() => value.as_str()?.parse::<i64>().ok().map(Value::from),
+        "address" => address(&value),
+        _ => return fits(name, &value).then_some(value),
+    };
+    read.map(Cow::Owned)
+}
+
+fn fits(name: &str, value: &Value) -> bool {
     match name {
-        "role" => roles(value),
-        "groups" => groups(value),
-        "email_verified" | "phone_number_verified" => boolean(value),
-        "updated_at" => number(value),
-        "address" => address(value),
-        "profile" | "picture" | "website" => web_address(value),
-        "locale" => value
-            .as_str()
-            .filter(|text| is_locale(text))
-            .map(Value::from),
-        _ if is_standard_text(name) => text(value),
-        _ => present(value),
+        "profile" | "picture" | "website" => value.as_str().is_some_and(is_web_address),
+        "locale" => value.as_str().is_some_and(is_locale),
+        "updated_at" => value.is_number(),
+        _ if is_standard_text(name) => is_text(value),
+        _ => is_present(value),
     }
 }
 
@@ -63,22 +74,25 @@ fn is_standard_text(name: &str) -> bool {
     PROFILE.contains(&name) || matches!(name, "email" | "phone_number")
 }
 
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.trim().is_empty())
+}
+
 fn text(value: &Value) -> Option<Value> {
-    value
-        .as_str()
-        .filter(|text| !text.trim().is_empty())
-        .map(Value::from)
+    is_text(value).then(|| value.clone())
 }
 
 /// An address with http or https. Clients turn it into a link, and `javascript:` would run there.
-fn web_address(value: &Value) -> Option<Value> {
-    let (scheme, rest) = value.as_str()?.split_once("://")?;
+fn is_web_address(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return false;
+    };
     let is_web = ["http", "https"]
         .iter()
         .any(|known| scheme.eq_ignore_ascii_case(known));
     let is_whole = !rest.is_empty()
         && !rest.contains(|character: char| character.is_control() || character == ' ');
-    (is_web && is_whole).then(|| value.clone())
+    is_web && is_whole
 }
 
 /// The items of an array; of any other value, that value alone.
@@ -101,36 +115,16 @@ pub fn optional<T>(
         .transpose()
 }
 
+fn is_list_of_texts(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|items| items.iter().all(is_text))
+}
+
 /// The roles as an array, also where there is only one: clients then read one type.
 fn roles(value: &Value) -> Option<Value> {
     let roles: Vec<Value> = listed(value).iter().filter_map(text).collect();
     (!roles.is_empty()).then_some(Value::Array(roles))
-}
-
-/// One group is an array, too, so that clients read one type. What stands in the array is the
-/// registration's own.
-fn groups(value: &Value) -> Option<Value> {
-    if value.is_string() {
-        text(value).map(|group| Value::Array(vec![group]))
-    } else {
-        present(value)
-    }
-}
-
-fn boolean(value: &Value) -> Option<Value> {
-    let flag: bool = match value.as_bool() {
-        Some(flag) => flag,
-        None => value.as_str()?.parse().ok()?,
-    };
-    Some(Value::from(flag))
-}
-
-fn number(value: &Value) -> Option<Value> {
-    if value.is_number() {
-        return Some(value.clone());
-    }
-    let number: i64 = value.as_str()?.parse().ok()?;
-    Some(Value::from(number))
 }
 
 fn address(value: &Value) -> Option<Value> {
@@ -151,9 +145,9 @@ fn address_members(members: &JsonObject) -> JsonObject {
         .collect()
 }
 
-fn present(value: &Value) -> Option<Value> {
+fn is_present(value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
-    (!is_blank && !is_empty(value)).then(|| value.clone())
+    !is_blank && !is_empty(value)
 }
 
 #[cfg(test)]
@@ -203,7 +197,11 @@ mod tests {
             ("level", json!(0), json!(0)),
             ("member", json!(false), json!(false)),
         ] {
-            assert_eq!(shaped(name, &value), Some(expected), "{name} {value}");
+            assert_eq!(
+                shaped(name, Cow::Borrowed(&value)).as_deref(),
+                Some(&expected),
+                "{name} {value}"
+            );
         }
     }
 
@@ -226,7 +224,7 @@ mod tests {
             ("locale", json!("de-DE,en")), ("locale", json!("C")), ("locale", json!("")), ("locale", json!(["de"])),
         ];
         for (name, value) in rows {
-            assert_eq!(shaped(name, &value), None, "{name} {value}");
+            assert_eq!(shaped(name, Cow::Borrowed(&value)), None, "{name} {value}");
         }
     }
 
@@ -234,8 +232,8 @@ mod tests {
         #[test]
         fn a_shaped_value_keeps_its_shape(name in prop::sample::select(vec!["role", "email_verified", "updated_at", "address", "name"]), text in ".{0,12}", number in any::<i64>()) {
             for value in [json!(text), json!(number), json!([text, number]), json!({ "locality": text }), json!(null), json!(true)] {
-                if let Some(first) = shaped(name, &value) {
-                    prop_assert_eq!(shaped(name, &first), Some(first.clone()));
+                if let Some(first) = shaped(name, Cow::Borrowed(&value)) {
+                    prop_assert_eq!(shaped(name, first.clone()), Some(first));
                 }
             }
         }

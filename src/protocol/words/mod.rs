@@ -2,6 +2,7 @@
 
 pub mod acr_values;
 pub mod catalogue;
+pub mod claim_set;
 pub mod claim_shape;
 pub mod client;
 #[cfg(feature = "postgres-types")]

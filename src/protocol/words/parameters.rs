@@ -2,13 +2,15 @@
 //! counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
 use std::collections::BTreeSet;
+use std::iter;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::words::reason::Reason;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Parameters(Vec<(String, String)>);
+/// One text, in which each name and each value ends with a NUL: none of them has one in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters(String);
 
 impl Parameters {
     /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
@@ -18,22 +20,29 @@ impl Parameters {
         }
         // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
         // before it sees them.
-        let has_nul = percent_encoding::percent_decode(raw).any(|byte| byte == 0);
-        if has_nul || !is_utf8(raw) {
+        let decoded = percent_encoding::percent_decode(raw).decode_utf8();
+        if !decoded.is_ok_and(|text| !text.contains('\0')) {
             return Err(Reason::MalformedParameters);
         }
-        Ok(Parameters(
-            form_urlencoded::parse(raw).into_owned().collect(),
-        ))
+        Ok(Parameters::from_pairs(form_urlencoded::parse(raw)))
     }
 
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Parameters {
-        Parameters(
-            pairs
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-        )
+    /// A NUL in one of them is left out.
+    pub fn from_pairs(
+        pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+    ) -> Parameters {
+        let mut text = String::new();
+        for (name, value) in pairs {
+            // What most requests need, at once.
+            if text.is_empty() {
+                text.reserve(512);
+            }
+            for part in [name.as_ref(), value.as_ref()] {
+                text.extend(part.split('\0'));
+                text.push('\0');
+            }
+        }
+        Parameters(text)
     }
 
     /// `RepeatedParameter` when it was sent more than once, empty or not.
@@ -70,10 +79,9 @@ impl Parameters {
 
     /// Empty ones too, in order.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .iter()
-            .filter(move |(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.iter()
+            .filter(move |(key, _)| *key == name)
+            .map(|(_, value)| value)
     }
 
     /// The names that were sent more than once, each once; what cannot be one of ours is left out.
@@ -90,9 +98,21 @@ impl Parameters {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        let mut texts = self.0.split_terminator('\0');
+        iter::from_fn(move || texts.next().zip(texts.next()))
+    }
+}
+
+/// Under a seal they are a list of pairs.
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parameters, D::Error> {
+        Vec::<(&str, &str)>::deserialize(deserializer).map(Parameters::from_pairs)
     }
 }
 
@@ -102,12 +122,6 @@ pub fn decoded(text: &str) -> Option<String> {
     let decoded = percent_encoding::percent_decode(spaced.as_bytes()).decode_utf8();
     let decoded = decoded.ok().filter(|decoded| !decoded.contains('\0'))?;
     percent_encoding_is_whole(text.as_bytes()).then(|| decoded.into_owned())
-}
-
-fn is_utf8(encoded: &[u8]) -> bool {
-    percent_encoding::percent_decode(encoded)
-        .decode_utf8()
-        .is_ok()
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {
@@ -210,6 +224,17 @@ mod tests {
         let pairs = [("a", "1"), ("b", ""), ("a", "2")];
         let parameters = Parameters::from_pairs(pairs);
         assert_eq!(parameters.iter().collect::<Vec<_>>(), pairs);
+    }
+
+    #[test]
+    fn no_nul_makes_two_values_of_one_and_a_seal_keeps_the_pairs() {
+        let parameters = Parameters::from_pairs([("a\0b", "1\0c\0"), ("", "")]);
+        let pairs = [("ab", "1c"), ("", "")];
+        assert_eq!(parameters.iter().collect::<Vec<_>>(), pairs);
+        let sealed = postcard::to_allocvec(&parameters).unwrap();
+        assert_eq!(sealed, postcard::to_allocvec(&pairs.to_vec()).unwrap());
+        assert_eq!(postcard::from_bytes(&sealed), Ok(parameters));
+        assert_eq!(Parameters::default().iter().next(), None);
     }
 
     #[test]

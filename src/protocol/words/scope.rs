@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::words::joined::joined;
+
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
 /// Asks for a refresh token (OpenID Connect Core §11).
@@ -55,7 +57,7 @@ impl<'a> FromIterator<&'a str> for ScopeSet {
         let is_name = |name: &&str| !name.is_empty() && !name.contains(' ');
         let names = names.into_iter().filter(is_name);
         let names = names.filter(|name| seen.insert(*name));
-        ScopeSet(names.collect::<Vec<_>>().join(" "))
+        ScopeSet(joined(" ", names))
     }
 }
 

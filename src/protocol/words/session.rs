@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::claim_set::{ClaimSet, ClaimValue};
 use crate::words::epochs::SessionEpochs;
 use crate::words::identifiers::{KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::{Day, Instant};
@@ -48,6 +49,16 @@ impl SignIn {
             amr,
             acr: String::from(Strength::SignedIn.as_str()),
         }
+    }
+
+    /// Adds what every token says of it; some tell `sid` and `idp`, too.
+    pub fn tell<'a>(&'a self, claims: &mut ClaimSet<'a>) {
+        claims
+            .text("sub", self.subject.as_str())
+            .text("tenant", self.tenant.as_ref().map(TenantName::as_str))
+            .set("auth_time", self.auth_time.seconds())
+            .add("amr", ClaimValue::Texts(&self.amr))
+            .text("acr", self.acr.as_str());
     }
 }
 

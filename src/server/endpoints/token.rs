@@ -58,5 +58,5 @@ fn grant(context: GrantContext<'_>, parameters: &Parameters) -> Result<Response>
     let client = &context.client.client;
     let request = TokenRequest::from_form(&named, client, has_grant, context.now)?;
     let answer = grants::handle(context, &request)?;
-    Ok(answers::json(200, &answer))
+    Ok(answers::json(200, &answer.members()))
 }

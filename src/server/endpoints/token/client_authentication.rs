@@ -37,13 +37,6 @@ pub enum Introspector {
 /// Judges one reading of what was presented.
 type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Stopped<AuthenticationFailure>>;
 
-/// What one kind of caller must prove.
-struct CallerProof<T> {
-    judge: Judge<T>,
-    /// Turns a failure into the one that is answered.
-    answered: fn(AuthenticationFailure) -> AuthenticationFailure,
-}
-
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
 /// asks for.
 pub fn authenticate(
@@ -52,11 +45,7 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>> {
-    let caller = CallerProof {
-        judge: client,
-        answered: identity,
-    };
-    prove(app, request, parameters, now, &caller)
+    prove(app, request, parameters, now, client, identity)
 }
 
 /// Authenticates the client or resource that asks about a token. Every failure is a 401.
@@ -67,57 +56,45 @@ pub fn authenticate_introspector(
     now: Instant,
 ) -> Result<Introspector> {
     app.require_fresh_registry()?;
-    let caller = CallerProof {
-        judge: introspector,
-        answered: AuthenticationFailure::at_introspection,
-    };
-    prove(app, request, parameters, now, &caller)
+    let answered = AuthenticationFailure::at_introspection;
+    prove(app, request, parameters, now, introspector, answered)
 }
 
 /// Reads what the request presents, and judges it. Wrong guesses are counted; after too many,
-/// nothing is judged.
+/// nothing is judged. `answered` turns a failure into the one that is answered.
 fn prove<T>(
     app: &App,
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-    caller: &CallerProof<T>,
+    judge: Judge<T>,
+    answered: fn(AuthenticationFailure) -> AuthenticationFailure,
 ) -> Result<T> {
-    let refused = |failure| refused(app, (caller.answered)(failure));
+    let refused = |failure| refused(app, answered(failure));
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let presented = match PresentedClient::from_request(&headers, parameters) {
-        Ok(presented) => presented,
-        Err(failure) => return Err(refused(failure)),
-    };
-    match judge_readings(app, request, &presented, now, caller.judge) {
+    let presented = PresentedClient::from_request(&headers, parameters).map_err(refused)?;
+    match judge_readings(app, request, &presented, now, judge) {
         Ok(proven) => {
             app.token_is_asked_for();
             Ok(proven)
         }
         Err(stopped) => {
             let failure = stopped.refusal()?;
-            let name = note(app, request, &presented.client_id, failure.error.reason);
+            let reason = failure.error.reason;
+            // An unknown client_id may be anything, even a secret in the wrong field: it is not
+            // logged.
+            let is_known = reason != Reason::UnknownClientAtToken;
+            let name = is_known.then_some(&presented.client_id);
+            let event = "client_authentication_failed";
+            app.note_failure(event, request, name, Concerned::Nobody, reason);
             let refused = refused(failure);
-            Err(match name {
-                Some(name) => refused.about(name, None),
-                None => refused,
+            Err(if is_known {
+                refused.about(&presented.client_id, None)
+            } else {
+                refused
             })
         }
     }
-}
-
-/// Notes that authentication failed, and says by whose name. An unknown client_id may be anything,
-/// even a secret in the wrong field: it is not logged.
-fn note<'a>(
-    app: &App,
-    request: &Request,
-    name: &'a ClientId,
-    reason: Reason,
-) -> Option<&'a ClientId> {
-    let name = Some(name).filter(|_| reason != Reason::UnknownClientAtToken);
-    let event = "client_authentication_failed";
-    app.note_failure(event, request, name, Concerned::Nobody, reason);
-    name
 }
 
 /// Whose wrong guesses count together: guesses from one source at the secret of a registered name,
@@ -130,16 +107,14 @@ struct Guesser<'a> {
 impl<'a> Guesser<'a> {
     fn of(app: &'a App, presented: &PresentedClient, source: Source) -> Guesser<'a> {
         let name = &presented.client_id;
-        if app.registry.knows(name) {
-            Guesser {
-                failures: &app.client_failures,
-                who: (name.clone(), source),
-            }
+        let (failures, name) = if app.registry.knows(name) {
+            (&app.client_failures, name.clone())
         } else {
-            Guesser {
-                failures: &app.made_up_failures,
-                who: (ClientId::new(""), source),
-            }
+            (&app.made_up_failures, ClientId::new(""))
+        };
+        Guesser {
+            failures,
+            who: (name, source),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `POST /connect/introspect` (RFC 7662): tells a client or a resource whether a token is active,
 //! and what it says. And the revocation of tokens (RFC 7009).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Result};
@@ -33,8 +33,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let parameters = form(request)?;
     let introspector = authenticate_introspector(app, request, &parameters, app.now())?;
     let about = about(app, &introspector, &presented_token(&parameters)?)?;
-    let answer = about.unwrap_or_else(|| json!({ "active": false }));
-    let mut response = answers::json(200, &answer);
+    let mut response = about.unwrap_or_else(|| answers::json(200, &json!({ "active": false })));
     response.note.client_id = Some(match introspector {
         Introspector::Client(client) => client.client.client_id.to_string(),
         Introspector::Resource(name) => name,
@@ -50,7 +49,7 @@ fn form(request: &Request) -> Result<Parameters> {
 }
 
 /// `None` when the token is not active, or is none of the caller's business.
-fn about(app: &App, introspector: &Introspector, token: &SecretText) -> Result<Option<Value>> {
+fn about(app: &App, introspector: &Introspector, token: &SecretText) -> Result<Option<Response>> {
     match (open(app, token), introspector) {
         (Some(PresentedToken::Access(token)), _) => of_access_token(app, introspector, &token),
         (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => {
@@ -64,7 +63,7 @@ fn of_access_token(
     app: &App,
     introspector: &Introspector,
     token: &AccessToken,
-) -> Result<Option<Value>> {
+) -> Result<Option<Response>> {
     let caller = match introspector {
         Introspector::Client(client) => Caller::Client(&client.client.client_id),
         Introspector::Resource(name) => Caller::Resource(name),
@@ -87,14 +86,14 @@ fn of_access_token(
         &snapshot.catalogue,
         app.issuer(),
     );
-    Ok(Some(answer.into()))
+    Ok(Some(answers::json(200, &answer)))
 }
 
 fn of_refresh_token(
     app: &App,
     client: &RegisteredClient,
     handle: RefreshHandle,
-) -> Result<Option<Value>> {
+) -> Result<Option<Response>> {
     let client = &client.client;
     let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
         return Ok(None);
@@ -110,7 +109,7 @@ fn of_refresh_token(
         app.now(),
     );
     let end = ends_at(&grant, client, standing.facts.session);
-    Ok(usable.then(|| refresh_token_response(&grant, end)))
+    Ok(usable.then(|| answers::json(200, &refresh_token_response(&grant, end))))
 }
 
 /// Revokes a token of the client that asks.

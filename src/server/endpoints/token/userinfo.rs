@@ -43,7 +43,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response> {
 
 /// Answers with the claims, as far as the client's registration goes now.
 fn claims(app: &App, token: &AccessToken, user: &User, client: &Client) -> Response {
-    let claims = response(token, user, client, &app.registry.snapshot().catalogue);
+    let snapshot = app.registry.snapshot();
+    let claims = response(token, user, client, &snapshot.catalogue);
     let answer = answers::json(200, &claims).about(&token.client_id);
     dpop::with_nonce(app, client, answer, app.now())
 }

@@ -20,7 +20,7 @@ use gatepost_protocol::keys::jwt::{self, ID_JAG_TYP, ID_TOKEN_TYP, LOGOUT_TOKEN_
 use gatepost_protocol::logout::end_session;
 use gatepost_protocol::token::access_token::{AccessToken, Jti, JwtForm, StandsOn, expiry};
 use gatepost_protocol::token::audience::Narrowed;
-use gatepost_protocol::token::claims::{self, ClaimNames};
+use gatepost_protocol::token::claims::{self, ClaimNames, identity_claims};
 use gatepost_protocol::token::delegation::Delegation;
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::token::id_jag::IdJagGrant;
@@ -291,18 +291,19 @@ impl<'a> Issue<'a> {
                 Ok(SecretText::new(sealed))
             }
             AccessTokenType::Jwt => {
-                let claims = token.jwt_claims(JwtForm {
+                let mut claims = token.jwt_claims(JwtForm {
                     issuer: app.issuer(),
                     scope_claim: app.config.scope_claim,
                     client_as_subject: client.client_credentials_sub,
-                    further_claims: claims::for_access_token(
-                        self.user.map(|user| user.user),
-                        client,
-                        &token.scope,
-                        &token.audience,
-                        &self.snapshot.catalogue,
-                    ),
                 });
+                claims::add_for_access_token(
+                    &mut claims,
+                    self.user.map(|user| user.user),
+                    client,
+                    &token.scope,
+                    &token.audience,
+                    &self.snapshot.catalogue,
+                );
                 let alg = client.access_token_signed_response_alg;
                 let typ = client.access_token_typ.as_str();
                 sign(self.snapshot, self.now, alg, typ, &claims)
@@ -313,7 +314,7 @@ impl<'a> Issue<'a> {
     fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText> {
         let client = self.client;
         let alg = client.id_token_signed_response_alg;
-        let claims = IdToken {
+        let id_token = IdToken {
             issuer: self.app.issuer(),
             client_id: &client.client_id,
             user: user.sign_in,
@@ -322,18 +323,22 @@ impl<'a> Issue<'a> {
             access_token: beside.access_token.map(SecretText::expose),
             code: beside.code.map(SecretText::expose),
             jti: self.id_token_jti(),
-            user_claims: claims::for_id_token(
-                user.user,
-                client,
-                self.scope,
-                beside.requested,
-                beside.with_scope_claims,
-                &self.snapshot.catalogue,
-            ),
             issued_at: self.now,
             lifetime: user.user.at_most(client.lifetimes.id_token, self.now),
         };
-        let claims = claims.claims(alg);
+        let releasing = if beside.with_scope_claims {
+            self.scope
+        } else {
+            &ScopeSet::default()
+        };
+        let sources = identity_claims(
+            releasing,
+            beside.requested,
+            &client.scope,
+            &self.snapshot.catalogue,
+        );
+        let mut claims = id_token.claims(alg);
+        claims::add_of_user(&mut claims, user.user, client, &sources);
         sign(self.snapshot, self.now, alg, ID_TOKEN_TYP, &claims)
     }
 
@@ -349,6 +354,7 @@ impl<'a> Issue<'a> {
 struct Beside<'a> {
     access_token: Option<&'a SecretText>,
     code: Option<&'a SecretText>,
+    /// Set where the client gets no access token (OpenID Connect Core §5.4), or is registered so.
     with_scope_claims: bool,
     requested: &'a [String],
 }
@@ -388,7 +394,8 @@ pub fn logout_token(
 /// Makes an ID-JAG. It is signed as the client's ID tokens are.
 pub fn id_jag(context: GrantContext<'_>, granted: &IdJagGrant<'_>) -> Result<SecretText> {
     let now = context.now;
-    let claims = granted.claims(context.app.issuer(), &random_jti(), context.key(), now);
+    let jti = random_jti();
+    let claims = granted.claims(context.app.issuer(), &jti, context.key(), now);
     let alg = context.client.client.id_token_signed_response_alg;
     sign(context.snapshot, now, alg, ID_JAG_TYP, &claims)
 }
