@@ -469,7 +469,8 @@ impl Store {
     ) -> Result<T> {
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
-        let _before = worker::before_waiting();
+        // Before `watch`, which notes what is to be given back should this thread hang.
+        let _looking = worker::before_waiting();
         let watched = self.0.watchdog.watch(
             Arc::clone(&connection.cancel_token),
             Arc::clone(&connection.cancelled),

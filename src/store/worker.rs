@@ -340,15 +340,16 @@ mod tests {
 
     #[test]
     fn what_a_thread_holds_can_be_given_back_in_its_place_and_goes_back_once() {
-        let (permits, others) = (Permits::new(2), Permits::new(1));
+        let permits: &'static Permits = Box::leak(Box::new(Permits::new(2)));
+        let others = Permits::new(1);
         std::thread::scope(|scope| {
             let of_another = permits.take(Duration::ZERO);
             let (tell, told) = std::sync::mpsc::channel();
             let (end, ended) = std::sync::mpsc::channel::<()>();
-            let permits = &permits;
             let hanging = scope.spawn(move || {
                 drop(permits.take(Duration::ZERO));
-                let _held = permits.take(Duration::ZERO);
+                take_post(permits, || false, || permits.take(Duration::ZERO));
+                let _held = before_waiting();
                 tell.send(Belongings::of_this_thread()).unwrap();
                 let _ = ended.recv();
             });

@@ -15,7 +15,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::claims::is_reserved;
 use super::delegation::Delegation;
+use super::extension_grant::MAY_ACT;
 use crate::words::claim_set::{ClaimSet, ClaimValue};
 use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
@@ -147,7 +149,7 @@ impl AccessToken {
             ScopeClaim::Array => claims.set("scope", self.scope.iter().collect::<Value>()),
         };
         if let Some(user) = &self.user {
-            user.tell(&mut claims);
+            user.add_claims(&mut claims);
             claims.text("sid", user.sid.as_ref().map(Sid::as_str));
         } else if form.client_as_subject {
             claims.text("sub", self.client_id.as_str());
@@ -305,9 +307,11 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 fn named(members: &JsonObject, names: &Value) -> Option<JsonObject> {
-    let claims = texts(names)?
-        .into_iter()
-        .map(|name| Some((name.clone(), members.get(&name)?.clone())));
+    let claims = texts(names)?.into_iter().map(|name| {
+        let is_own = is_reserved(&name) && name != MAY_ACT;
+        let value = members.get(&name).filter(|_| !is_own)?.clone();
+        Some((name, value))
+    });
     claims.collect()
 }
 

@@ -211,7 +211,7 @@ impl IdJagGrant<'_> {
     ) -> ClaimSet<'a> {
         let stored = &self.user.claims;
         let mut claims = ClaimSet::default();
-        self.sign_in.tell(&mut claims);
+        self.sign_in.add_claims(&mut claims);
         claims
             .text("iss", issuer)
             .text("aud", self.entry.audience.as_str())

@@ -42,7 +42,7 @@ impl<'a> IdToken<'a> {
         let sid = user.sid.as_ref().filter(|_| self.with_sid);
         let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
         let mut claims = ClaimSet::default();
-        user.tell(&mut claims);
+        user.add_claims(&mut claims);
         claims
             .text("iss", self.issuer)
             .text("aud", self.client_id.as_str())

@@ -79,6 +79,8 @@ pub fn access_token_response<'a>(
         .remove("userinfo_claims")
         .remove("grant_claims")
         .remove("exchanged_from")
+        .remove("active")
+        .remove("token_type")
         .set("active", true)
         .text("token_type", seen.token_type());
     answer

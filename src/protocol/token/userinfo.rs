@@ -155,10 +155,14 @@ impl BearerFailure {
     /// The description. `scope` is what would have been enough.
     pub fn description(self, scope: &str) -> String {
         let description = self.reason().description();
-        if self == BearerFailure::NotOfProgram {
-            format!("{description} {scope}.")
-        } else {
-            description.to_owned()
+        match self {
+            BearerFailure::NotOfProgram => format!("{description} {scope}."),
+            BearerFailure::Missing
+            | BearerFailure::InvalidRequest(_)
+            | BearerFailure::InvalidToken
+            | BearerFailure::NotHolder(_)
+            | BearerFailure::InvalidProof(_)
+            | BearerFailure::InsufficientScope => description.to_owned(),
         }
     }
 

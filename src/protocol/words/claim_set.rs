@@ -37,6 +37,7 @@ impl<'a> ClaimSet<'a> {
         self
     }
 
+    /// A value that is never null.
     pub fn add(&mut self, name: &'a str, value: ClaimValue<'a>) -> &mut Self {
         self.0.entry(name).or_insert(value);
         self

@@ -13,9 +13,10 @@ use crate::words::reason::Reason;
 pub struct Parameters(String);
 
 impl Parameters {
-    /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
+    /// Bad percent-encoding, invalid UTF-8, NUL and too many parameters are `MalformedParameters`.
     pub fn parse(raw: &[u8]) -> Result<Parameters, Reason> {
-        if !percent_encoding_is_whole(raw) {
+        let mut further = raw.iter().filter(|byte| **byte == b'&');
+        if further.nth(PARAMETERS - 1).is_some() || !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
         }
         // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
@@ -27,7 +28,7 @@ impl Parameters {
         Ok(Parameters::from_pairs(form_urlencoded::parse(raw)))
     }
 
-    /// A NUL in one of them is left out.
+    /// A NUL in one of them is left out; nobody has one who took them from [`Parameters::parse`].
     pub fn from_pairs(
         pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
     ) -> Parameters {
@@ -171,6 +172,8 @@ pub const ASSERTION: usize = 16_384;
 /// Every parameter without a row of its own.
 pub const OTHER: usize = 300;
 pub const QUERY_BYTES: usize = 32_768;
+/// Parameters of a query or a form. Each that is looked for is looked for among all.
+pub const PARAMETERS: usize = 4_096;
 /// A sealed authorization request; a longer one is refused when it comes in.
 pub const SEALED_REQUEST: usize = 7000;
 pub const AUTHORIZATION_CODE: usize = 2000;
@@ -203,6 +206,9 @@ mod tests {
         }
         assert!(Parameters::parse(b"a=\xff").is_err());
         assert!(Parameters::parse(b"a=\0").is_err());
+        let many = |count: usize| Parameters::parse("a&".repeat(count).as_bytes());
+        assert!(many(PARAMETERS - 1).is_ok());
+        assert_eq!(many(PARAMETERS), Err(Reason::MalformedParameters));
     }
 
     #[test]

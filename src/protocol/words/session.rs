@@ -51,8 +51,9 @@ impl SignIn {
         }
     }
 
-    /// Adds what every token says of it; some tell `sid` and `idp`, too.
-    pub fn tell<'a>(&'a self, claims: &mut ClaimSet<'a>) {
+    /// Adds the claims about the sign-in that every token has. Access tokens and ID tokens add
+    /// `sid`, ID tokens `idp`.
+    pub fn add_claims<'a>(&'a self, claims: &mut ClaimSet<'a>) {
         claims
             .text("sub", self.subject.as_str())
             .text("tenant", self.tenant.as_ref().map(TenantName::as_str))

@@ -5,9 +5,12 @@
 //! A request wakes one thread. Whoever has received it leaves the entrance and wakes nobody: the
 //! next worker that is done comes by itself. In case that none is done soon, one that has nothing
 //! to do looks every five milliseconds for as long as requests come. Only where none looks is one
-//! woken. And a worker that is about to wait for the database looks what came meanwhile, and wakes
-//! one that has nothing to do for it: otherwise processors would idle while requests wait. Of those
-//! who wait only one does so, or else a request would soon wake two threads again.
+//! woken.
+//!
+//! A worker that is about to wait for the database takes one request that nobody is there to
+//! receive, and wakes an idle worker, which serves it: otherwise processors would idle while
+//! requests wait. Of the workers that wait for the database only the first does so, and the next
+//! once that one goes on: otherwise a request would often wake two threads.
 
 use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
@@ -36,15 +39,13 @@ struct State {
 pub struct Attending<'a>(&'a Entrance);
 
 impl Entrance {
-    /// Looks in passing, where nobody is at the entrance.
-    pub fn unless_attended<T>(&self, look: impl FnOnce() -> Option<T>) -> Option<T> {
+    /// Where nobody is at the entrance, looks in passing. Wakes an idle worker where `finds` says
+    /// that there is something to do.
+    pub fn look(&self, finds: impl FnOnce() -> bool) {
         let state = self.state.lock();
-        if state.is_attended { None } else { look() }
-    }
-
-    /// Wakes somebody who has nothing to do.
-    pub fn call(&self) {
-        self.left.notify_one();
+        if !state.is_attended && finds() {
+            self.left.notify_one();
+        }
     }
 
     /// Waits until nobody else is at the entrance.
@@ -112,16 +113,23 @@ mod tests {
     fn who_passes_looks_where_nobody_is_and_wakes_one_for_what_is_found() {
         let entrance = Entrance::default();
         let attending = entrance.attend();
-        assert_eq!(entrance.unless_attended(|| Some(())), None);
+        entrance.look(|| panic!("somebody is there"));
+        // Whoever leaves wakes nobody then.
         entrance.state.lock().is_watched = true;
+        let (told, arrivals) = std::sync::mpsc::channel();
         thread::scope(|scope| {
-            let next = scope.spawn(|| drop(entrance.attend()));
+            scope.spawn(|| {
+                drop(entrance.attend());
+                told.send(()).unwrap();
+            });
             thread::sleep(Duration::from_millis(20));
-            // Wakes nobody, as somebody looks.
             drop(attending);
-            assert_eq!(entrance.unless_attended(|| Some(1)), Some(1));
-            entrance.call();
-            next.join().unwrap();
+            entrance.look(|| false);
+            entrance.look(|| true);
+            let arrived = arrivals.recv_timeout(Duration::from_secs(30));
+            // So that a failure is told, and nobody waits for ever.
+            entrance.left.notify_all();
+            assert!(arrived.is_ok());
         });
     }
 

@@ -45,7 +45,7 @@ pub struct Service<H: 'static> {
     pub entrance: Option<Entrance>,
     /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
-    /// For the one that looks what came before it waits for the database.
+    /// Held by the one worker that may hand a request over while it waits for the database.
     pub looking: Permits,
     /// Threads that wait for something other than the database, or did.
     pub beside: Permits,
@@ -127,18 +127,19 @@ impl<H: Handler> Service<H> {
         None
     }
 
-    /// Has another worker serve what came, while this one waits for the database (see `entrance`).
+    /// Hands the next request to an idle worker, before this one waits for the database (see
+    /// `entrance`).
     fn hand_over(&'static self) -> Option<Permit<'static>> {
         let entrance = self.entrance.as_ref()?;
         let looking = self.looking.take(Duration::ZERO)?;
-        let next = entrance.unless_attended(|| {
-            let received = self.http.try_recv().transpose()?;
-            Some(received.map(|request| self.begin(request)))
+        entrance.look(|| {
+            let received = self.http.try_recv().transpose();
+            let next = received.map(|received| received.map(|request| self.begin(request)));
+            let due = next.and_then(|next| self.due(next));
+            let is_due = due.is_some();
+            self.revived.lock().extend(due);
+            is_due
         });
-        if let Some(request) = next.and_then(|next| self.due(next)) {
-            self.serve_soon(request);
-            entrance.call();
-        }
         Some(looking)
     }
 

@@ -105,6 +105,13 @@ fn claims_of_something_else_are_no_access_token() {
             "without {name}"
         );
     }
+    for name in ["nbf", "aud", "sub", "active"] {
+        let mut claims = good.clone();
+        claims.insert(String::from("active"), json!(true));
+        claims.insert(String::from("grant_claims"), json!([name]));
+        let read = AccessToken::from_verified_claims(&claims, ISSUER);
+        assert_eq!(read, None, "{name} given by a grant");
+    }
     for name in good.keys() {
         let mut claims = good.clone();
         claims.insert(name.clone(), json!({ "x": 1 }));
