@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::spawn;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gatepost::keys::master::{MasterSecret, Purpose};
 use gatepost::keys::sealing::Sealer;
@@ -47,6 +47,11 @@ impl Authority {
             let sign = "x509 -req -copy_extensions copy -in request.pem -CA ca.pem -CAkey ca.key -set_serial 7 -days";
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
+        // Looked at within the second in which they were made, they are good for a day more.
+        let made = SystemTime::now();
+        await_that("the second is over", SOON, || {
+            made.elapsed().is_ok_and(|since| since.as_secs() > 0)
+        });
         authority
     }
 
