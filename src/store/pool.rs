@@ -264,7 +264,7 @@ impl Store {
         let request = self.request_end();
         let watchdog = &self.0.watchdog;
         let watched = watchdog.watch(
-            token.into(),
+            Arc::new(token),
             Arc::clone(&cancelled),
             Arc::default(),
             request,

@@ -79,6 +79,7 @@ pub fn access_token_response<'a>(
         .remove("userinfo_claims")
         .remove("grant_claims")
         .remove("exchanged_from")
+        // The first claim of a name stays, and these two are the answer's own.
         .remove("active")
         .remove("token_type")
         .set("active", true)

@@ -66,7 +66,7 @@ impl Parameters {
 
     /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2).
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
-        // Taken apart once, however many were sent.
+        // The text is taken apart once, however many names are asked for.
         let sent: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         let is_repeated = |name: &&str| sent.iter().filter(|one| *one == name).nth(1).is_some();
         if names.iter().any(is_repeated) {

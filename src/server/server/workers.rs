@@ -133,12 +133,15 @@ impl<H: Handler> Service<H> {
         let entrance = self.entrance.as_ref()?;
         let looking = self.looking.take(Duration::ZERO)?;
         entrance.look(|| {
-            let received = self.http.try_recv().transpose();
-            let next = received.map(|received| received.map(|request| self.begin(request)));
-            let due = next.and_then(|next| self.due(next));
-            let is_due = due.is_some();
-            self.revived.lock().extend(due);
-            is_due
+            let Some(received) = self.http.try_recv().transpose() else {
+                return false;
+            };
+            let next = received.map(|request| self.begin(request));
+            let Some(request) = self.due(next) else {
+                return false;
+            };
+            self.revived.lock().push_back(request);
+            true
         });
         Some(looking)
     }
