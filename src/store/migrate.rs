@@ -53,6 +53,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     17 "0017_bound_sessions";
     18 "0018_tokens_of_a_day";
     19 "0019_tokens_of_a_day_of_before";
+    20 "0020_sessions_by_handle";
 };
 
 pub const LEVELS: &str =
