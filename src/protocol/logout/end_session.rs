@@ -183,7 +183,7 @@ pub fn claims(
 /// space between; then a dot and the salt.
 pub fn session_state(client_id: &str, origin: &str, browser_state: &str, salt: [u8; 16]) -> String {
     let salt = URL_SAFE_NO_PAD.encode(salt);
-    let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
+    let digest = Sha256::digest([client_id, origin, browser_state, &salt].join(" "));
     format!("{}.{salt}", identifiers::encode(&digest))
 }
 

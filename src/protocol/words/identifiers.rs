@@ -137,11 +137,10 @@ impl KeyThumbprint {
 }
 
 pub fn encode(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
     let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
+    text.extend(digits);
     text
 }
 

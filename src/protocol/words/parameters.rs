@@ -2,15 +2,28 @@
 //! counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
 use std::collections::BTreeSet;
-use std::iter;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::words::reason::Reason;
 
-/// One text, in which each name and each value ends with a NUL: none of them has one in it.
+/// All names and values in one text, and where in it they are: a request looks for many names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parameters(String);
+pub struct Parameters {
+    text: String,
+    places: Vec<Place>,
+}
+
+/// So many parameters have most requests at most.
+const USUAL_COUNT: usize = 12;
+
+/// Where a parameter's name begins and ends, and where the value behind it ends; in bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    name: usize,
+    name_end: usize,
+    value_end: usize,
+}
 
 impl Parameters {
     /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
@@ -18,31 +31,46 @@ impl Parameters {
         if !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
         }
-        // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
-        // before it sees them.
-        let decoded = percent_encoding::percent_decode(raw).decode_utf8();
-        if !decoded.is_ok_and(|text| !text.contains('\0')) {
+        let mut bytes = Vec::with_capacity(raw.len());
+        let mut places = Vec::with_capacity(USUAL_COUNT);
+        let pairs = raw.split(|byte| *byte == b'&');
+        for pair in pairs.filter(|pair| !pair.is_empty()) {
+            let mut halves = pair.splitn(2, |byte| *byte == b'=');
+            let name = bytes.len();
+            decode_into(&mut bytes, halves.next().unwrap_or_default());
+            let name_end = bytes.len();
+            decode_into(&mut bytes, halves.next().unwrap_or_default());
+            places.push(Place {
+                name,
+                name_end,
+                value_end: bytes.len(),
+            });
+        }
+        let text = whole_text(bytes).ok_or(Reason::MalformedParameters)?;
+        // The two halves of a letter in two of them are no letter.
+        let mut ends = places.iter().flat_map(|one| [one.name_end, one.value_end]);
+        if !ends.all(|end| text.is_char_boundary(end)) {
             return Err(Reason::MalformedParameters);
         }
-        Ok(Parameters::from_pairs(form_urlencoded::parse(raw)))
+        Ok(Parameters { text, places })
     }
 
-    /// A NUL in one of them is left out; nobody has one who took them from [`Parameters::parse`].
     pub fn from_pairs(
         pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
     ) -> Parameters {
-        let mut text = String::new();
+        let mut parameters = Parameters::default();
         for (name, value) in pairs {
-            // What most requests need, at once.
-            if text.is_empty() {
-                text.reserve(512);
-            }
-            for part in [name.as_ref(), value.as_ref()] {
-                text.extend(part.split('\0'));
-                text.push('\0');
-            }
+            let start = parameters.text.len();
+            parameters.text.push_str(name.as_ref());
+            let name_end = parameters.text.len();
+            parameters.text.push_str(value.as_ref());
+            parameters.places.push(Place {
+                name: start,
+                name_end,
+                value_end: parameters.text.len(),
+            });
         }
-        Parameters(text)
+        parameters
     }
 
     /// `RepeatedParameter` when it was sent more than once, empty or not.
@@ -66,9 +94,7 @@ impl Parameters {
 
     /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2).
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
-        // The text is taken apart once, however many names are asked for.
-        let sent: Vec<&str> = self.iter().map(|(name, _)| name).collect();
-        let is_repeated = |name: &&str| sent.iter().filter(|one| *one == name).nth(1).is_some();
+        let is_repeated = |name: &&str| self.all(name).nth(1).is_some();
         if names.iter().any(is_repeated) {
             return Err(Reason::RepeatedParameter);
         }
@@ -101,8 +127,11 @@ impl Parameters {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut texts = self.0.split_terminator('\0');
-        iter::from_fn(move || texts.next().zip(texts.next()))
+        let part = |from, to| self.text.get(from..to).unwrap_or_default();
+        self.places.iter().map(move |place| {
+            let name = part(place.name, place.name_end);
+            (name, part(place.name_end, place.value_end))
+        })
     }
 }
 
@@ -121,10 +150,28 @@ impl<'de> Deserialize<'de> for Parameters {
 
 /// One value by itself, decoded as strictly; `None` when the text is none.
 pub fn decoded(text: &str) -> Option<String> {
-    let spaced = text.replace('+', " ");
-    let decoded = percent_encoding::percent_decode(spaced.as_bytes()).decode_utf8();
-    let decoded = decoded.ok().filter(|decoded| !decoded.contains('\0'))?;
-    percent_encoding_is_whole(text.as_bytes()).then(|| decoded.into_owned())
+    if !percent_encoding_is_whole(text.as_bytes()) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    decode_into(&mut bytes, text.as_bytes());
+    whole_text(bytes)
+}
+
+/// Appends what `encoded` stands for; `+` stands for a blank.
+fn decode_into(bytes: &mut Vec<u8>, encoded: &[u8]) {
+    for (index, piece) in encoded.split(|byte| *byte == b'+').enumerate() {
+        if index > 0 {
+            bytes.push(b' ');
+        }
+        bytes.extend(percent_encoding::percent_decode(piece));
+    }
+}
+
+/// `None` where the bytes are no UTF-8, or have a NUL in them, which Postgres takes in no text.
+fn whole_text(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    (!text.contains('\0')).then_some(text)
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {
@@ -230,9 +277,9 @@ mod tests {
     }
 
     #[test]
-    fn no_nul_makes_two_values_of_one_and_a_seal_keeps_the_pairs() {
-        let parameters = Parameters::from_pairs([("a\0b", "1\0c\0"), ("", "")]);
-        let pairs = [("ab", "1c"), ("", "")];
+    fn a_seal_keeps_the_pairs() {
+        let pairs = [("a\0b", "1\0c\0"), ("", ""), ("ab", "")];
+        let parameters = Parameters::from_pairs(pairs);
         assert_eq!(parameters.iter().collect::<Vec<_>>(), pairs);
         let sealed = postcard::to_allocvec(&parameters).unwrap();
         assert_eq!(sealed, postcard::to_allocvec(&pairs.to_vec()).unwrap());

@@ -123,9 +123,9 @@ pub fn origin_of(uri: &str) -> Option<String> {
     let host = host.to_ascii_lowercase();
     match (parts.scheme, port) {
         (scheme, None) | (scheme @ "https", Some("443")) | (scheme @ "http", Some("80")) => {
-            Some(format!("{scheme}://{host}"))
+            Some([scheme, "://", &host].concat())
         }
-        (scheme, Some(port)) => Some(format!("{scheme}://{host}:{port}")),
+        (scheme, Some(port)) => Some([scheme, "://", &host, ":", port].concat()),
     }
 }
 
