@@ -28,6 +28,9 @@ struct Place {
 impl Parameters {
     /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
     pub fn parse(raw: &[u8]) -> Result<Parameters, Reason> {
+        if raw.is_empty() {
+            return Ok(Parameters::default());
+        }
         if !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
         }
