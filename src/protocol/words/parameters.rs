@@ -2,6 +2,7 @@
 //! counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -14,48 +15,26 @@ pub struct Parameters {
     places: Vec<Place>,
 }
 
-/// So many parameters have most requests at most.
-const USUAL_COUNT: usize = 12;
-
-/// Where a parameter's name begins and ends, and where the value behind it ends; in bytes.
+/// In bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
-    name: usize,
-    name_end: usize,
-    value_end: usize,
+    name: Range<usize>,
+    value: Range<usize>,
 }
 
 impl Parameters {
     /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
     pub fn parse(raw: &[u8]) -> Result<Parameters, Reason> {
-        if raw.is_empty() {
-            return Ok(Parameters::default());
-        }
         if !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
         }
-        let mut bytes = Vec::with_capacity(raw.len());
-        let mut places = Vec::with_capacity(USUAL_COUNT);
-        let pairs = raw.split(|byte| *byte == b'&');
-        for pair in pairs.filter(|pair| !pair.is_empty()) {
-            let mut halves = pair.splitn(2, |byte| *byte == b'=');
-            let name = bytes.len();
-            decode_into(&mut bytes, halves.next().unwrap_or_default());
-            let name_end = bytes.len();
-            decode_into(&mut bytes, halves.next().unwrap_or_default());
-            places.push(Place {
-                name,
-                name_end,
-                value_end: bytes.len(),
-            });
-        }
-        let text = whole_text(bytes).ok_or(Reason::MalformedParameters)?;
-        // The two halves of a letter in two of them are no letter.
-        let mut ends = places.iter().flat_map(|one| [one.name_end, one.value_end]);
-        if !ends.all(|end| text.is_char_boundary(end)) {
+        // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
+        // before it sees them.
+        let decoded = percent_encoding::percent_decode(raw).decode_utf8();
+        if !decoded.is_ok_and(|text| !text.contains('\0')) {
             return Err(Reason::MalformedParameters);
         }
-        Ok(Parameters { text, places })
+        Ok(Parameters::from_pairs(form_urlencoded::parse(raw)))
     }
 
     pub fn from_pairs(
@@ -63,17 +42,24 @@ impl Parameters {
     ) -> Parameters {
         let mut parameters = Parameters::default();
         for (name, value) in pairs {
-            let start = parameters.text.len();
-            parameters.text.push_str(name.as_ref());
-            let name_end = parameters.text.len();
-            parameters.text.push_str(value.as_ref());
-            parameters.places.push(Place {
-                name: start,
-                name_end,
-                value_end: parameters.text.len(),
-            });
+            // What most requests need, at once.
+            if parameters.places.is_empty() {
+                parameters.text.reserve(512);
+                parameters.places.reserve(12);
+            }
+            let place = Place {
+                name: parameters.append(name.as_ref()),
+                value: parameters.append(value.as_ref()),
+            };
+            parameters.places.push(place);
         }
         parameters
+    }
+
+    fn append(&mut self, part: &str) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(part);
+        start..self.text.len()
     }
 
     /// `RepeatedParameter` when it was sent more than once, empty or not.
@@ -130,11 +116,9 @@ impl Parameters {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let part = |from, to| self.text.get(from..to).unwrap_or_default();
-        self.places.iter().map(move |place| {
-            let name = part(place.name, place.name_end);
-            (name, part(place.name_end, place.value_end))
-        })
+        let part = |place: &Range<usize>| self.text.get(place.clone()).unwrap_or_default();
+        let pair = move |place: &Place| (part(&place.name), part(&place.value));
+        self.places.iter().map(pair)
     }
 }
 
@@ -153,28 +137,10 @@ impl<'de> Deserialize<'de> for Parameters {
 
 /// One value by itself, decoded as strictly; `None` when the text is none.
 pub fn decoded(text: &str) -> Option<String> {
-    if !percent_encoding_is_whole(text.as_bytes()) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    decode_into(&mut bytes, text.as_bytes());
-    whole_text(bytes)
-}
-
-/// Appends what `encoded` stands for; `+` stands for a blank.
-fn decode_into(bytes: &mut Vec<u8>, encoded: &[u8]) {
-    for (index, piece) in encoded.split(|byte| *byte == b'+').enumerate() {
-        if index > 0 {
-            bytes.push(b' ');
-        }
-        bytes.extend(percent_encoding::percent_decode(piece));
-    }
-}
-
-/// `None` where the bytes are no UTF-8, or have a NUL in them, which Postgres takes in no text.
-fn whole_text(bytes: Vec<u8>) -> Option<String> {
-    let text = String::from_utf8(bytes).ok()?;
-    (!text.contains('\0')).then_some(text)
+    let spaced = text.replace('+', " ");
+    let decoded = percent_encoding::percent_decode(spaced.as_bytes()).decode_utf8();
+    let decoded = decoded.ok().filter(|decoded| !decoded.contains('\0'))?;
+    percent_encoding_is_whole(text.as_bytes()).then(|| decoded.into_owned())
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {
