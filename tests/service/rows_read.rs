@@ -248,7 +248,7 @@ fn a_request_reads_the_rows_that_it_needs_of_one_partition_of_each_table() {
 }
 
 /// Every few days a partition begins, empty when its first statements are planned. Postgres counts
-/// its rows up to a minute later.
+/// its rows up to a minute later. Other tables are empty but once.
 #[test]
 fn a_plan_that_was_made_over_empty_partitions_reads_no_more() {
     reads_what_requests_need(Filled::after_planning(), ReadOfTable::is_partitioned);
@@ -259,17 +259,12 @@ fn reads_what_requests_need(mut filled: Filled, is_judged: fn(&ReadOfTable) -> b
     for (name, sql) in queries_of_requests() {
         let is_write = words(WRITES).contains(name.as_str());
         let mut read = filled.read(&name, &sql);
-        let rows = |read: &Read| read.values().map(|of_table| of_table.rows).sum::<i64>();
         // A statement that found nothing would show nothing.
-        assert_eq!(
-            rows(&read) == 0,
-            is_write,
-            "{name} reads {} rows",
-            rows(&read)
-        );
+        assert_eq!(rows_of(&read) == 0, is_write, "{name}");
         read.retain(|_, of_table| is_judged(of_table));
+        let rows = rows_of(&read);
         for (table, of_table) in &read {
-            if rows(&read) > MOST_ROWS || of_table.partitions.len() > 1 {
+            if rows > MOST_ROWS || of_table.partitions.len() > 1 {
                 let partitions = of_table.partitions.len();
                 too_much.push(format!(
                     "{name}: {} rows of {table}, {partitions} partitions",
@@ -279,6 +274,10 @@ fn reads_what_requests_need(mut filled: Filled, is_judged: fn(&ReadOfTable) -> b
         }
     }
     assert!(too_much.is_empty(), "{too_much:#?}");
+}
+
+fn rows_of(read: &Read) -> i64 {
+    read.values().map(|of_table| of_table.rows).sum()
 }
 
 fn queries_of_requests() -> Vec<(String, String)> {
@@ -358,8 +357,9 @@ fn a_command_reads_the_sessions_of_the_user_whom_it_names_and_no_others() {
 struct Filled {
     client: Client,
     values: BTreeMap<String, String>,
-    /// Statements that were planned before it was filled.
-    planned: BTreeSet<String>,
+    /// The plans that were made before it was filled, by statement: what Postgres said that they
+    /// cost.
+    planned: BTreeMap<String, f64>,
     _database: TestDatabase,
 }
 
@@ -367,33 +367,37 @@ impl Filled {
     fn new() -> Filled {
         let database = TestDatabase::migrated();
         let client = database.client();
-        Filled::of(database, client, BTreeSet::new())
+        Filled::of(database, client, BTreeMap::new())
     }
 
     /// Postgres has planned what requests run, and will not count rows.
     fn after_planning() -> Filled {
         let database = TestDatabase::migrated();
+        // The first temporary table of a database has Postgres plan everything anew.
         database.run(
-            "DO $$ DECLARE own regclass; BEGIN
-                 FOR own IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+            "CREATE TEMPORARY TABLE early ();
+             DO $$ DECLARE own regclass; BEGIN
+                 FOR own IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace LOOP
                      EXECUTE 'ALTER TABLE ' || own || ' SET (autovacuum_enabled = off)';
                  END LOOP;
              END $$",
         );
         let mut client = database.client();
         client.batch_execute(&serving_settings()).unwrap();
-        let queries = queries_of_requests();
-        for (name, sql) in &queries {
-            let values = listed(all_values(name).iter().map(|_| "NULL"));
-            let planned =
-                format!("PREPARE \"{name}\" AS {sql}; EXPLAIN EXECUTE \"{name}\"{values}");
-            client.batch_execute(&planned).unwrap();
+        let mut planned = BTreeMap::new();
+        for (name, sql) in queries_of_requests() {
+            let values = listed(all_values(&name).iter().map(|_| "NULL"));
+            client
+                .batch_execute(&format!("PREPARE \"{name}\" AS {sql}"))
+                .unwrap();
+            let explain = format!("EXPLAIN (FORMAT JSON) EXECUTE \"{name}\"{values}");
+            let plan: Value = client.query_one(&explain, &[]).unwrap().get(0);
+            planned.insert(name, cost(&plan));
         }
-        let planned = queries.into_iter().map(|(name, _)| name).collect();
         Filled::of(database, client, planned)
     }
 
-    fn of(database: TestDatabase, mut client: Client, planned: BTreeSet<String>) -> Filled {
+    fn of(database: TestDatabase, mut client: Client, planned: BTreeMap<String, f64>) -> Filled {
         database.run(
             "INSERT INTO users (sub, username, username_key) VALUES ('alice', 'alice', 'alice');
              INSERT INTO clients (client_id, metadata, enabled, origins)
@@ -406,7 +410,7 @@ impl Filled {
              ANALYZE session_clients"
         );
         if !planned.is_empty() {
-            // Counting would have Postgres plan anew.
+            // Counting would have Postgres plan anew. This does nothing.
             fill = fill.replace("ANALYZE", "EXPLAIN TABLE");
         }
         database.run(&fill);
@@ -432,7 +436,8 @@ impl Filled {
                 .as_str()
         }));
         let mut transaction = self.client.transaction().unwrap();
-        if !self.planned.contains(name) {
+        let planned = self.planned.get(name);
+        if planned.is_none() {
             transaction
                 .batch_execute(&format!("PREPARE \"{name}\" AS {sql}"))
                 .unwrap();
@@ -443,7 +448,9 @@ impl Filled {
             .unwrap_or_else(|error| panic!("{name}: {error:?}"))
             .get(0);
         transaction.rollback().unwrap();
-        if !self.planned.contains(name) {
+        if let Some(planned) = planned {
+            assert_eq!(cost(&plan), *planned, "{name} was planned anew");
+        } else {
             let forget = format!("DEALLOCATE \"{name}\"");
             self.client.batch_execute(&forget).unwrap();
         }
@@ -451,6 +458,10 @@ impl Filled {
         add(&mut read, &plan[0]["Plan"]);
         read
     }
+}
+
+fn cost(plan: &Value) -> f64 {
+    plan[0]["Plan"]["Total Cost"].as_f64().unwrap()
 }
 
 /// Values of a prepared statement; in brackets, if there are any.

@@ -181,6 +181,9 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
     assert_eq!(attached, expected, "none was made a second time");
     database
         .run("CREATE TABLE grants_later PARTITION OF grants FOR VALUES FROM (90000) TO (90001)");
+    // Its rest failed, and it is run again.
+    database.run("DELETE FROM schema_migrations WHERE name = '9999_next.sql'");
+    apply(&database, &levels_with(BY_CLIENT));
     let indexed = "SELECT count(*) FROM pg_index WHERE indrelid = 'grants_later'::regclass AND indpred IS NOT NULL";
     assert_eq!(client.query_one(indexed, &[]).unwrap().get::<_, i64>(0), 2);
 }

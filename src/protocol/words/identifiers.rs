@@ -1,6 +1,6 @@
 //! Names as types: a subject cannot be passed where a client is expected.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -203,7 +203,8 @@ WITH wanted AS (
 ), pieces AS (
     SELECT 1 AS place, make || ' CONCURRENTLY' AS make, relid::regclass || '_' || name AS name,
            relid::regclass::text AS home, columns
-    FROM wanted, pg_partition_tree(to_regclass(home)) WHERE isleaf
+    FROM wanted, pg_partition_tree(to_regclass(home))
+    WHERE isleaf AND to_regclass(wanted.name) IS NULL
   UNION ALL
     SELECT 2, CASE WHEN in_partitions THEN 'SET LOCAL lock_timeout = ''500ms''; ' || make
                    ELSE make || ' CONCURRENTLY' END,
