@@ -103,7 +103,7 @@ struct Knocker<'a> {
     /// queue.
     unanswered: Vec<Socket>,
     /// Open connections when each had a thread, which it keeps until it ends.
-    served: HashSet<String>,
+    served: HashSet<u64>,
 }
 
 impl Knocker<'_> {

@@ -3,30 +3,31 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::fd::RawFd;
 use std::path::Path;
+
+use nix::sys::stat::{SFlag, fstat};
 
 /// tiny_http's threads have this name.
 pub const HTTP_THREAD: &str = "http";
 
-/// The sockets of the connections that are open, by the kernel's names: `socket:[INODE]`.
+/// The sockets of the connections that are open, by their inodes.
 ///
 /// tiny_http holds each connection in two descriptors, one to read and one to write. No other
 /// socket of this process has two, except for standard streams, of which we keep a second handle.
-pub fn open_connections() -> Option<HashSet<String>> {
-    let mut handles: HashMap<String, usize> = HashMap::new();
+pub fn open_connections() -> Option<HashSet<u64>> {
+    let mut handles: HashMap<u64, usize> = HashMap::new();
     for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
-        let Ok(target) = fs::read_link(entry.path()) else {
+        let descriptor: RawFd = entry.file_name().to_str()?.parse().ok()?;
+        // It may be closed meanwhile.
+        let Ok(file) = fstat(descriptor) else {
             continue;
         };
-        let Some(socket) = target
-            .to_str()
-            .filter(|target| target.starts_with("socket:"))
-        else {
+        if SFlag::from_bits_truncate(file.st_mode) & SFlag::S_IFMT != SFlag::S_IFSOCK {
             continue;
-        };
-        let is_standard = matches!(entry.file_name().to_str(), Some("0" | "1" | "2"));
+        }
         // A standard stream's socket never counts as held exactly twice.
-        *handles.entry(socket.to_owned()).or_default() += if is_standard { 3 } else { 1 };
+        *handles.entry(file.st_ino).or_default() += if descriptor <= 2 { 3 } else { 1 };
     }
     handles.retain(|_, count| *count == 2);
     Some(handles.into_keys().collect())
