@@ -18,7 +18,7 @@ run: ## Build, and start everything for trying out (ports of your own: LISTEN=90
 # Twice as many at once as two cores have: most tests wait for a server.
 test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")
 	@tests/need rust compiler postgres pgbouncer openssl shells sqlite curl python jq aiosmtpd
-	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} RECORD=$(RECORD) tests/with-postgres cargo test --no-fail-fast $(TEST)
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} RECORD=$(RECORD) tests/with-postgres cargo test --no-fail-fast $(TEST)
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
 	@tests/need rust compiler postgres chromium node python openssl nginx haproxy caddy systemd curl certutil oathtool zbarimg go java apache php ruby postfix
