@@ -15,7 +15,7 @@ run: ## Build, and start everything for trying out (ports of your own: LISTEN=90
 	@cargo build --bins
 	@cargo run --bin gatepost-dev -- $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
 
-# Twice as many at once as two cores have: most tests wait for a server.
+# Three times as many at once as two cores have: most tests wait for a server.
 test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")
 	@tests/need rust compiler postgres pgbouncer openssl shells sqlite curl python jq aiosmtpd
 	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-6} RECORD=$(RECORD) tests/with-postgres cargo test --no-fail-fast $(TEST)

@@ -198,7 +198,6 @@ fn each_rule_is_broken_once() {
             "GP1322",
         ),
         ("old", changed("iat", json!(now() - 65)), "GP1323"),
-        ("ahead", changed("iat", json!(now() + 60)), "GP1323"),
         ("no jti", changed("jti", json!("")), "GP1325"),
         ("long jti", changed("jti", json!("j".repeat(257))), "GP1325"),
     ];
@@ -208,6 +207,10 @@ fn each_rule_is_broken_once() {
             let answer = serve(&gatepost, client_id, &proofs);
             assert_no_proof(&gatepost, &answer, reason, case);
         }
+        // Signed as it is sent: the clock of a slow machine would catch up with it.
+        let ahead = one("iat", json!(now() + 15));
+        let answer = serve(&gatepost, client_id, &[&ahead]);
+        assert_no_proof(&gatepost, &answer, "GP1323", "ahead");
     }
     let address = format!("{}{TOKEN}?a=b#c", gatepost.base_url);
     let address = address.replace("http://", "HTTP://");
