@@ -259,8 +259,9 @@ fn reads_what_requests_need(mut filled: Filled, is_judged: fn(&ReadOfTable) -> b
     for (name, sql) in queries_of_requests() {
         let is_write = words(WRITES).contains(name.as_str());
         let mut read = filled.read(&name, &sql);
+        let rows = rows_of(&read);
         // A statement that found nothing would show nothing.
-        assert_eq!(rows_of(&read) == 0, is_write, "{name}");
+        assert_eq!(rows == 0, is_write, "{name} reads {rows} rows");
         read.retain(|_, of_table| is_judged(of_table));
         let rows = rows_of(&read);
         for (table, of_table) in &read {
@@ -366,14 +367,15 @@ struct Filled {
 impl Filled {
     fn new() -> Filled {
         let database = TestDatabase::migrated();
-        let client = database.client();
+        let client = serving_client(&database);
         Filled::of(database, client, BTreeMap::new())
     }
 
     /// Postgres has planned what requests run, and will not count rows.
     fn after_planning() -> Filled {
         let database = TestDatabase::migrated();
-        // The first temporary table of a database has Postgres plan everything anew.
+        // What fills the database makes temporary tables. The first one of a database has Postgres
+        // plan everything anew, so it is made before.
         database.run(
             "CREATE TEMPORARY TABLE early ();
              DO $$ DECLARE own regclass; BEGIN
@@ -382,8 +384,7 @@ impl Filled {
                  END LOOP;
              END $$",
         );
-        let mut client = database.client();
-        client.batch_execute(&serving_settings()).unwrap();
+        let mut client = serving_client(&database);
         let mut planned = BTreeMap::new();
         for (name, sql) in queries_of_requests() {
             let values = listed(all_values(&name).iter().map(|_| "NULL"));
@@ -414,7 +415,6 @@ impl Filled {
             fill = fill.replace("ANALYZE", "EXPLAIN TABLE");
         }
         database.run(&fill);
-        client.batch_execute(&serving_settings()).unwrap();
         Filled {
             values: values(&mut client),
             client,
@@ -458,6 +458,13 @@ impl Filled {
         add(&mut read, &plan[0]["Plan"]);
         read
     }
+}
+
+/// One that plans as serving processes do.
+fn serving_client(database: &TestDatabase) -> Client {
+    let mut client = database.client();
+    client.batch_execute(&serving_settings()).unwrap();
+    client
 }
 
 fn cost(plan: &Value) -> f64 {
