@@ -1,6 +1,6 @@
 //! Names as types: a subject cannot be passed where a client is expected.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -137,10 +137,11 @@ impl KeyThumbprint {
 }
 
 pub fn encode(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
     let mut text = String::with_capacity(bytes.len() * 2);
-    text.extend(digits);
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
     text
 }
 

@@ -15,7 +15,7 @@ pub struct Parameters {
     places: Vec<Place>,
 }
 
-/// In bytes.
+/// Where a name and its value stand in the text, in bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Place {
     name: Range<usize>,
